@@ -1,0 +1,151 @@
+"""Strict configuration: frozen pydantic models, TOML files, one generic way to set a key, errors with remedies."""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pydantic
+import tomli_w
+
+from heedful.core.errors import ConfigError, did_you_mean
+
+
+class Config(pydantic.BaseModel):
+    """What every configuration class derives from: frozen, and an unknown key is an error."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+ConfigType = TypeVar("ConfigType", bound=Config)
+
+
+def parse_config(kind: type[ConfigType], values: dict[str, Any], *, prefix: str = "") -> ConfigType:
+    """Check values against a configuration class.
+
+    Args:
+        kind: the class.
+        values: nested plain values, as read from TOML.
+        prefix: where the values stand in the whole file, for messages (``"model"``).
+
+    Raises:
+        ConfigError: an unknown key (the nearest known ones are named), a missing key or a value that does not fit.
+    """
+    try:
+        return kind.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise ConfigError("\n".join(_explain(kind, each, prefix) for each in error.errors())) from None
+
+
+def _explain(kind: type[Config], error: Any, prefix: str) -> str:
+    place = [str(part) for part in error["loc"]]
+    key = ".".join(([prefix] if prefix else []) + place) or "the configuration"
+    if error["type"] == "extra_forbidden":
+        owner = _owner(kind, place[:-1])
+        hint = f" {did_you_mean(place[-1], owner.model_fields)}" if owner else ""
+        return f"`{key}` is not a known key.{hint}"
+    if error["type"] == "missing":
+        return f"`{key}` is missing."
+    if error["type"] in ("literal_error", "union_tag_invalid"):
+        known = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", error.get("ctx", {}).get("expected_tags", ""))))
+        return f"`{key}` is {error['input']!r}. {did_you_mean(str(error['input']), known)}"
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if error["type"] == "value_error":
+        return message if message.startswith("`") else f"`{key}`: {message}"
+    return f"`{key}` is {error['input']!r}: {message[0].lower()}{message[1:]}."
+
+
+def _owner(kind: type[Config], place: list[str]) -> type[Config] | None:
+    """Return the configuration class that stands at a place inside another, where it is plain to see."""
+    for part in place:
+        field = kind.model_fields.get(part)
+        candidates = [field.annotation, *getattr(field.annotation, "__args__", ())] if field else []
+        found = [each for each in candidates if isinstance(each, type) and issubclass(each, Config)]
+        if len(found) != 1:
+            return None
+        kind = found[0]
+    return kind
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        ConfigError: the file is missing, is no UTF-8 or is no TOML (with the parser's line).
+    """
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}. Save the file as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}.") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def write_toml(values: dict[str, Any]) -> str:
+    """Return values as TOML; None is left out, for TOML has no null and an absent key is None."""
+    return tomli_w.dumps(_without_none(values))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(each) for each in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def apply_settings(values: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """Return the values with ``a.b=value`` settings applied; a value is TOML if it parses, else a plain string.
+
+    Raises:
+        ConfigError: a setting has no ``=``, or steps into something that is no table.
+    """
+    result = _copy_tables(values)
+    for setting in settings:
+        key, sign, text = setting.partition("=")
+        if not sign or not key.strip():
+            raise ConfigError(f"`{setting}` is no setting. Write it as `training.max_minutes=30`.")
+        table = result
+        *parents, last = key.strip().split(".")
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"`{key}` cannot be set: `{parent}` is no table.")
+        table[last] = _parse_value(text)
+    return result
+
+
+def _copy_tables(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy_tables(each) for key, each in value.items()}
+    return list(value) if isinstance(value, list) else value
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def resolve_path(text: str, folder: Path) -> Path:
+    """Return a data path: ``${HEEDFUL_DATA}`` replaced from the environment, a relative one taken from the folder.
+
+    Raises:
+        ConfigError: the path names HEEDFUL_DATA and the variable is not set.
+    """
+    if "${HEEDFUL_DATA}" in text:
+        root = os.environ.get("HEEDFUL_DATA")
+        if not root:
+            raise ConfigError(
+                f"`{text}` needs the folder of data sets, but HEEDFUL_DATA is not set. "
+                "Try `export HEEDFUL_DATA=/path/to/data`, or name your own file in the config."
+            )
+        text = text.replace("${HEEDFUL_DATA}", root)
+    return (folder / Path(text).expanduser()).resolve()

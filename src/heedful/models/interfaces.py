@@ -1,0 +1,117 @@
+"""What a model can do, as abstract classes: tasks, search and analysis know models by these alone."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.attention.tap import Gates, Tap
+from heedful.core.types import Batch, Selectable
+from heedful.layers.output import OutputLayer
+
+
+@dataclass(frozen=True)
+class VocabularySizes:
+    """The sizes a model is built for; None where the model has no such side.
+
+    Attributes:
+        source: number of source symbols.
+        target: number of target symbols.
+        is_shared: source and target ids mean the same symbols, so that their embeddings may be one.
+        num_classes: number of labels.
+    """
+
+    source: int | None = None
+    target: int | None = None
+    is_shared: bool = False
+    num_classes: int | None = None
+
+
+@dataclass(frozen=True)
+class AttentionSite:
+    """One attention of a model.
+
+    Attributes:
+        path: its name for taps and gates, e.g. ``decoder.layers.0.cross_attention``.
+        kind: what attends to what.
+        layer: from 0, counted within its kind.
+        num_heads: heads it has now; each site has its own number.
+        head_dim: width of each head.
+    """
+
+    path: str
+    kind: Literal["encoder", "decoder", "cross", "pooling"]
+    layer: int
+    num_heads: int
+    head_dim: int
+
+
+class Model(nn.Module, ABC):
+    """Any model of the catalogue."""
+
+    @abstractmethod
+    def attention_sites(self) -> list[AttentionSite]:
+        """List every attention, from the input to the output; empty where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory(Selectable, ABC):
+    """What a model prepared once for a source; rows are sentences. Each model has its own subclass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(Selectable, ABC):
+    """What a model carries from step to step; rows are hypotheses, ``R = B x N``. Each model has its own subclass."""
+
+
+class Generates(Model):
+    """A model that produces a target symbol by symbol: encoder-decoders and language models.
+
+    ``decode`` (whole sequence, teacher forcing) and ``step`` compute the same hidden states; a test holds them equal.
+    """
+
+    output: OutputLayer
+
+    @abstractmethod
+    def encode(self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None) -> Memory:
+        """Read the source once. A language model leaves a memory that holds nothing but the number of rows."""
+
+    @abstractmethod
+    def decode(
+        self,
+        memory: Memory,
+        target_input: Int[Tensor, "B T"],
+        target_keep: "Tensor",
+        *,
+        tap: Tap | None = None,
+        gates: Gates | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """Return the hidden state that predicts the symbol after each input position (teacher forcing)."""
+
+    @abstractmethod
+    def start(self, memory: Memory, num_hypotheses: int = 1) -> State:
+        """Return the state before the first step, ``num_hypotheses`` rows for each sentence."""
+
+    @abstractmethod
+    def step(
+        self,
+        ids: Int[Tensor, "B N"],
+        memory: Memory,
+        state: State,
+        *,
+        tap: Tap | None = None,
+        gates: Gates | None = None,
+    ) -> tuple[Float[Tensor, "B N D"], State]:
+        """Read one symbol for each hypothesis; return the hidden states that predict the next, and the new state."""
+
+
+class Classifies(Model):
+    """A model that gives one label to a source."""
+
+    @abstractmethod
+    def classify(
+        self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None
+    ) -> Float[Tensor, "B C"]:
+        """Return a logit for each class."""
