@@ -1,0 +1,1 @@
+"""Heedful: attention-based sequence models, from a user's pairs to a measured, visible, servable model."""
