@@ -49,7 +49,9 @@ def _explain(kind: type[Config], error: Any, prefix: str) -> str:
     if error["type"] == "missing":
         return f"`{key}` is missing."
     if error["type"] in ("literal_error", "union_tag_invalid"):
-        known = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", error.get("ctx", {}).get("expected_tags", ""))))
+        known = re.findall(
+            r"'([^']*)'", str(error.get("ctx", {}).get("expected", error.get("ctx", {}).get("expected_tags", "")))
+        )
         return f"`{key}` is {error['input']!r}. {did_you_mean(str(error['input']), known)}"
     message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if error["type"] == "value_error":

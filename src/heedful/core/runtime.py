@@ -46,8 +46,8 @@ def choose_device(name: str) -> torch.device:
 def bf16_is_fast(device: torch.device) -> bool:
     """Ask the device whether it multiplies bfloat16 in hardware."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:

@@ -90,7 +90,8 @@ class Batch(Selectable):
         return torch.arange(self.target.shape[1] - 1, device=self.target.device) < self.target_lengths[:, None] - 1
 
 
-class LossSum(NamedTuple):
+@dataclass(frozen=True)
+class LossSum:
     """A loss not yet divided: the sum over everything counted, and how much was counted.
 
     The training loop adds these up over the micro-batches and processes of an update and divides ONCE, so that

@@ -111,7 +111,5 @@ class Classifies(Model):
     """A model that gives one label to a source."""
 
     @abstractmethod
-    def classify(
-        self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None
-    ) -> Float[Tensor, "B C"]:
+    def classify(self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None) -> Float[Tensor, "B C"]:
         """Return a logit for each class."""
