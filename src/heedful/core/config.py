@@ -108,7 +108,7 @@ def apply_settings(values: dict[str, Any], settings: Iterable[str]) -> dict[str,
     Raises:
         ConfigError: a setting has no ``=``, or steps into something that is no table.
     """
-    result = _copy_tables(values)
+    result: dict[str, Any] = _copy_tables(values)
     for setting in settings:
         key, sign, text = setting.partition("=")
         if not sign or not key.strip():

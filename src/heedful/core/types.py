@@ -1,4 +1,4 @@
-"""The types that rooms on one floor share: rows that can be selected, batches, sums of losses, steps, what can be trained."""
+"""The types that rooms on one floor share: selectable rows, batches, sums of losses, steps, what can be trained."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ def _map_tensors(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
-class Selectable(ABC):
+class Selectable(ABC):  # noqa: B024 (its subclasses add fields, not methods)
     """A dataclass whose tensors all have the batch on axis 0.
 
     Fields may be tensors, other Selectables, tuples of these, None, or plain values common to all rows (which stay as
@@ -44,7 +44,7 @@ class Selectable(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Batch(Selectable):
-    """Examples as tensors. A source row is ``w1 .. wn EOS``, a target row is ``BOS w1 .. wn EOS``; the rest is ``PAD_ID``.
+    """Examples as tensors. A source row is ``w1 .. wn EOS``, a target ``BOS w1 .. wn EOS``; the rest is ``PAD_ID``.
 
     Attributes:
         lines: the number of each row's line in its file or request, from 0; seeds what is drawn for that row.
