@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +21,10 @@ def _map_tensors(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
+SelectableType = TypeVar("SelectableType", bound="Selectable")
+"""A subclass of Selectable (run-time type checks know no ``Self`` outside a checked class)."""
+
+
 class Selectable(ABC):  # noqa: B024 (its subclasses add fields, not methods)
     """A dataclass whose tensors all have the batch on axis 0.
 
@@ -28,16 +32,16 @@ class Selectable(ABC):  # noqa: B024 (its subclasses add fields, not methods)
     they are).
     """
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+    def map(self: SelectableType, function: Callable[[Tensor], Tensor]) -> SelectableType:
         """Return a copy with the function applied to every tensor."""
         changed = {each.name: _map_tensors(getattr(self, each.name), function) for each in fields(self)}  # type: ignore[arg-type]
         return replace(self, **changed)  # type: ignore[type-var]
 
-    def select(self, rows: Int[Tensor, " R"]) -> Self:
+    def select(self: SelectableType, rows: Int[Tensor, " R"]) -> SelectableType:
         """Return the named rows, in the order given; a row may be named more than once."""
         return self.map(lambda tensor: tensor.index_select(0, rows))
 
-    def to(self, device: torch.device) -> Self:
+    def to(self: SelectableType, device: torch.device) -> SelectableType:
         """Return a copy on the device."""
         return self.map(lambda tensor: tensor.to(device))
 
