@@ -1,0 +1,65 @@
+"""The position-wise feed-forward layer (Vaswani et al. 2017, 3.3) and its gated variants (Shazeer 2020, 2)."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.attention.dropout import Dropout
+
+Activation = Literal["relu", "gelu", "glu", "reglu", "geglu", "swiglu"]
+
+_PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+_GATES: dict[str, Callable[[Tensor], Tensor]] = {
+    "glu": torch.sigmoid,
+    "reglu": F.relu,
+    "geglu": F.gelu,
+    "swiglu": F.silu,
+}
+
+
+class FeedForward(nn.Module):
+    """``activation(x W1 + b1) W2 + b2``; with a gate ``(gate(x W) * x V) W2``.
+
+    A gated layer has half as many weights again at the same inner width; Shazeer (2020) takes two thirds of the width
+    to compare at an equal size.
+
+    Args:
+        model_dim: width of the positions.
+        inner_dim: width between the two products.
+        activation: ``relu``, ``gelu``, or a gated one.
+        dropout: rate on the inner positions.
+    """
+
+    def __init__(
+        self, model_dim: int, inner_dim: int, *, activation: Activation = "relu", dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.is_gated = activation in _GATES
+        self.activation = _GATES[activation] if self.is_gated else _PLAIN[activation]
+        self.inner = nn.Linear(model_dim, 2 * inner_dim if self.is_gated else inner_dim)
+        self.outer = nn.Linear(inner_dim, model_dim)
+        self.dropout = Dropout(dropout)
+        self._initialize()
+
+    def _initialize(self) -> None:
+        # Glorot's bound depends on the fan-out, and a gated layer's gate and value are two matrices in one product.
+        for weight in self.inner.weight.chunk(2 if self.is_gated else 1):
+            nn.init.xavier_uniform_(weight)
+        nn.init.xavier_uniform_(self.outer.weight)
+        nn.init.zeros_(self.inner.bias)
+        nn.init.zeros_(self.outer.bias)
+
+    def forward(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Transform each position by itself."""
+        inner = self.inner(hidden)
+        if self.is_gated:
+            gate, value = inner.chunk(2, dim=-1)
+            inner = self.activation(gate) * value
+        else:
+            inner = self.activation(inner)
+        transformed: Tensor = self.outer(self.dropout(inner))
+        return transformed
