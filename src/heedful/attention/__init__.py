@@ -6,10 +6,13 @@ from heedful.attention.dropout import Dropout
 from heedful.attention.masks import AttentionMask, causal_keep, padding_keep, window_keep
 from heedful.attention.multihead import CrossAttention, MultiHeadAttention, SelfAttention, split_model_dim
 from heedful.attention.rotary import Rotary
+from heedful.attention.scores import SCORES, AnyScoreConfig, Score, build_score
 from heedful.attention.tap import AnyTap, Gates, ScopedTap, Tap, scope_gates, scope_tap
 from heedful.attention.weights import masked_softmax
 
 __all__ = [
+    "SCORES",
+    "AnyScoreConfig",
     "AnyTap",
     "AttentionMask",
     "CrossAttention",
@@ -20,9 +23,11 @@ __all__ = [
     "MultiHeadAttention",
     "Rotary",
     "ScopedTap",
+    "Score",
     "SelfAttention",
     "Tap",
     "attend",
+    "build_score",
     "causal_keep",
     "masked_softmax",
     "padding_keep",
