@@ -1,6 +1,6 @@
 """The configuration of training: table ``[training]`` of a recipe."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -65,7 +65,7 @@ class TrainingConfig(Config):
     timeout_minutes: PositiveFloat = 30.0
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _check_together(self) -> "TrainingConfig":
         has_limit = any(each is not None for each in (self.max_steps, self.max_minutes, self.max_epochs))
         if not has_limit and self.patience is None:
             raise ValueError(

@@ -25,8 +25,7 @@ class Events:
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._writer = SummaryWriter(str(self.path), purge_step=self._next_step or None)  # type:
-            ignore[no - untyped - call]
+            self._writer = SummaryWriter(str(self.path), purge_step=self._next_step or None)
         for name, value in _scalars(record).items():
             self._writer.add_scalar(name, value, record.step)
 

@@ -252,9 +252,7 @@ class Trainer:
     def _update(self) -> None:
         begun = time.monotonic()
         rate = self._rate()
-        sums = self.updater.compute(
-            self._batches, elapsed_s=time.monotonic() - self._started_at, is_stop_asked=self.signals.is_asked
-        )
+        sums = self.updater.compute(self._batches, lambda: (time.monotonic() - self._started_at, self.signals.is_asked))
         self._is_stop_agreed = sums.is_stop_asked
         self._advance(sums)
         self.state.norm, fault = self.updater.apply(sums, rate)

@@ -119,7 +119,7 @@ class NoamSchedule(Schedule):
     def rate(self, step: int, fraction: float) -> float:
         """See `Schedule.rate`."""
         number = step + 1
-        rising, falling = number * self.warmup_steps**-1.5, 1 / math.sqrt(number)
+        rising, falling = number / math.sqrt(self.warmup_steps**3), 1 / math.sqrt(number)
         return self.factor / math.sqrt(self.model_dim) * min(falling, rising)
 
 

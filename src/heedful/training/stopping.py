@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from heedful.core.types import Trainable
 from heedful.training.config import TrainingConfig
@@ -92,7 +92,7 @@ class Signals:
         self._may_interrupt = False
         self._handlers: dict[int, object] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Signals":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._handlers[number] = signal.signal(number, self._handle)

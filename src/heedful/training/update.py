@@ -4,7 +4,7 @@ Losses are summed over everything and divided ONCE, by the count of all micro-ba
 gradients are those of one big batch however it was cut up.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -61,15 +61,15 @@ class Updater:
         self.dtype = dtype
         self.parameters = [each for each in trainable.model.parameters() if each.requires_grad]
 
-    def compute(self, batches: Iterator[PlacedBatch], *, elapsed_s: float, is_stop_asked: bool) -> Sums:
+    def compute(self, batches: Iterator[PlacedBatch], ask: Callable[[], tuple[float, bool]]) -> Sums:
         """Leave the summed gradients of an update's micro-batches in the parameters; return the sums.
 
         The time and the wish to stop travel with the sums, so that every process decides alike.
 
         Args:
             batches: micro-batches, the same in every process, which takes its share of the rows of each.
-            elapsed_s: of this process; that of the first counts.
-            is_stop_asked: this process was asked to stop.
+            ask: returns, once the gradients are there, the time spent so far (that of the first process counts) and
+                whether this process was asked to stop.
         """
         self.optimizer.zero_grad(set_to_none=True)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -84,6 +84,7 @@ class Updater:
                     loss.total.backward()  # type: ignore[no-untyped-call]
                     total += loss.total.detach()
                     count += loss.count
+        elapsed_s, is_stop_asked = ask()
         times = torch.tensor([elapsed_s if self.group.is_first else 0.0, float(is_stop_asked)], dtype=torch.float64)
         sums = torch.cat([torch.stack([total, count]), times.to(self.device)])
         self.group.add(sums)
