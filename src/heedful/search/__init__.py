@@ -1,1 +1,26 @@
-"""(To be described by its room.)"""
+"""Finding the output: greedy, beam and sampling over a step function. This room knows no model."""
+
+from heedful.search.config import (
+    SEARCHES,
+    AnySearchConfig,
+    BeamConfig,
+    GreedyConfig,
+    LimitsConfig,
+    SamplingConfig,
+)
+from heedful.search.dispatch import search, stream
+from heedful.search.hypothesis import Hypothesis
+from heedful.search.walk import Symbols
+
+__all__ = [
+    "SEARCHES",
+    "AnySearchConfig",
+    "BeamConfig",
+    "GreedyConfig",
+    "Hypothesis",
+    "LimitsConfig",
+    "SamplingConfig",
+    "Symbols",
+    "search",
+    "stream",
+]
