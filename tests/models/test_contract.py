@@ -17,6 +17,7 @@ from heedful.models import MODELS, Classifies, Generates, Model, VocabularySizes
 SIZES = VocabularySizes(source=23, target=29, num_classes=3)
 
 _TRANSFORMER = {"model_dim": 12, "inner_dim": 17, "encoder_layers": 1, "decoder_layers": 2, "num_heads": 3}
+_RECURRENT = {"embedding_dim": 6, "hidden_dim": 10, "num_layers": 2}
 _LANGUAGE_MODEL = {"model_dim": 12, "inner_dim": 17, "num_layers": 2, "num_heads": 3}
 
 EXAMPLES: list[dict] = [
@@ -32,13 +33,27 @@ EXAMPLES: list[dict] = [
     },
     {"kind": "transformer_language_model", **_LANGUAGE_MODEL},
     {"kind": "transformer_language_model", **_LANGUAGE_MODEL, "norm": "pre", "positions": "rotary"},
+    {"kind": "recurrent", **_RECURRENT},
+    {"kind": "recurrent", **_RECURRENT, "attention": {"kind": "additive"}, "is_source_reversed": True},
+    {"kind": "recurrent", **_RECURRENT, "attention": {"kind": "dot"}, "has_input_feeding": True, "cell": "gru"},
+    {"kind": "recurrent", **_RECURRENT, "attention": {"kind": "additive"}, "order": "bahdanau"},
+    {"kind": "recurrent_language_model", **_RECURRENT},
+    {"kind": "classifier", "encoder": {"kind": "convolutional", "embedding_dim": 6, "num_filters": 5}, "max_norm": 1.0},
+    {"kind": "classifier", "encoder": {"kind": "recurrent", **_RECURRENT}, "pooling": "attention"},
+    {
+        "kind": "classifier",
+        "encoder": {"kind": "transformer", "model_dim": 12, "inner_dim": 17, "num_heads": 3},
+        "pooling": "mean",
+    },
 ]
 """Small models: at least one of each kind."""
 
 
 def _id(values: dict) -> str:
     changed = [
-        f"{key}={value}" for key, value in values.items() if key not in ("kind", *_TRANSFORMER, *_LANGUAGE_MODEL)
+        f"{key}={value}"
+        for key, value in values.items()
+        if key not in ("kind", *_TRANSFORMER, *_LANGUAGE_MODEL, *_RECURRENT)
     ]
     return "-".join([values["kind"], *changed])
 

@@ -166,6 +166,10 @@ class Trainable(ABC):
     def batches(self, position: Position) -> Iterator[PlacedBatch]:
         """Yield micro-batches for ever, epoch after epoch, in an order fixed by seed and position."""
 
+    def num_batches(self, epoch: int) -> int | None:
+        """Return how many micro-batches an epoch has, or None where that is known only at its end."""
+        return None
+
     @abstractmethod
     def loss(self, batch: Batch) -> LossSum:
         """Return the training loss of a batch; an empty batch gives a sum and a count of 0."""

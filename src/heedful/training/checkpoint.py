@@ -1,0 +1,245 @@
+"""Checkpoints: folders of safetensors and JSON, written beside and switched in by one rename.
+
+``checkpoints/step-00001000/`` is there whole or not at all, whenever the process or the machine stops. The newest is
+the last; the best is the one whose step the newest remembers.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+import torch
+from pydantic import TypeAdapter, ValidationError
+from torch import Tensor, nn
+
+from heedful.core.errors import BundleError, TrainingError
+from heedful.training.state import State
+
+FORMAT = 1
+_NAME = re.compile(r"step-(\d{8,})(?:-(\d+))?")
+_TENSOR_FILES = ("model", "optimizer", "averages")
+
+
+@dataclass
+class Setting:
+    """What must not change if a resumed run is to end bit-equal to one that was never stopped.
+
+    Attributes:
+        device: kind of device.
+        dtype: type of arithmetic.
+        threads: CPU threads within one operation.
+        processes: that train together.
+    """
+
+    device: str
+    dtype: str
+    threads: int
+    processes: int
+
+
+@dataclass
+class Facts:
+    """The part of a checkpoint that is not tensors.
+
+    Attributes:
+        format: version of the layout.
+        state: where training stood.
+        setting: how it computed.
+        history_bytes: length of the history then.
+    """
+
+    format: int
+    state: State
+    setting: Setting
+    history_bytes: int
+
+
+@dataclass
+class Checkpoint:
+    """All that training needs to go on as if it had never stopped.
+
+    Attributes:
+        model: float32 masters and buffers by name; a shared one once.
+        optimizer: AdamW's averages as ``parameter/key``.
+        averages: of weights.
+        random: random states of each process.
+        facts: the rest.
+    """
+
+    model: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    averages: dict[str, Tensor]
+    random: list[str]
+    facts: Facts
+
+
+_FACTS = TypeAdapter(Facts)
+
+
+class Checkpoints:
+    """The folder of a run's checkpoints."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def list(self) -> list[Path]:
+        """Return the whole checkpoints, oldest first."""
+        if not self.path.is_dir():
+            return []
+        found = [(_NAME.fullmatch(each.name), each) for each in self.path.iterdir()]
+        numbered = [(int(match[1]), int(match[2] or 1), each) for match, each in found if match]
+        return [each for _, _, each in sorted(numbered)]
+
+    def last(self) -> Path | None:
+        """Return the newest checkpoint, or None."""
+        found = self.list()
+        return found[-1] if found else None
+
+    def at(self, step: int) -> Path | None:
+        """Return the newest checkpoint of a step, or None."""
+        found = [each for each in self.list() if _step_of(each) == step]
+        return found[-1] if found else None
+
+    def clean(self) -> None:
+        """Remove what a killed process left half-written."""
+        for each in self.path.glob(".*") if self.path.is_dir() else []:
+            shutil.rmtree(each, ignore_errors=True)
+
+    def save(self, checkpoint: Checkpoint) -> Path:
+        """Write a checkpoint and return its folder.
+
+        Raises:
+            TrainingError: the disk is full or fails; earlier checkpoints are untouched.
+        """
+        step = checkpoint.facts.state.step
+        partial = self.path / ".writing"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            _write(partial, checkpoint)
+            final = self._free_name(step)
+            os.rename(partial, final)
+            _sync(self.path)
+        except (OSError, safetensors.SafetensorError) as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise TrainingError(self._explain(step, error)) from error
+        return final
+
+    def keep(self, newest: int, steps: Iterable[int]) -> None:
+        """Remove all but the newest few and those of the named steps."""
+        kept = {*self.list()[-newest:], *(self.at(step) for step in steps)}
+        for each in self.list():
+            if each not in kept:
+                removed = each.with_name(f".removed-{each.name}")
+                os.rename(each, removed)
+                shutil.rmtree(removed, ignore_errors=True)
+
+    def _free_name(self, step: int) -> Path:
+        # A folder cannot be replaced by a rename, so a second checkpoint of one step stands beside the first.
+        name = self.path / f"step-{step:08d}"
+        number = 2
+        while name.exists():
+            name = self.path / f"step-{step:08d}-{number}"
+            number += 1
+        return name
+
+    def _explain(self, step: int, error: Exception) -> str:
+        last = self.last()
+        rest = f"The last good one is {last}. Free some space, then resume." if last else "There is no earlier one."
+        reason = getattr(error, "strerror", None) or str(error)
+        return f"{self.path}: the checkpoint of step {step} cannot be written: {reason}. {rest}"
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        BundleError: it is damaged, or of a format this version does not know.
+    """
+    try:
+        found = json.loads((path / "state.json").read_bytes())
+        if found.get("format") != FORMAT:
+            raise BundleError(
+                f"{path}: this checkpoint has format {found.get('format')}, but this version of Heedful reads {FORMAT}."
+            )
+        facts = _FACTS.validate_python(found)
+        random = json.loads((path / "random.json").read_bytes())
+        tensors = {name: safetensors.torch.load_file(path / f"{name}.safetensors") for name in _TENSOR_FILES}
+    except (OSError, ValueError, ValidationError, safetensors.SafetensorError) as error:
+        raise BundleError(
+            f"{path}: this checkpoint is damaged ({error}). Remove the folder to go on from the one before it."
+        ) from error
+    return Checkpoint(**tensors, random=random, facts=facts)
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return parameters and persistent buffers by name, each shared tensor once."""
+    persistent = model.state_dict().keys()
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in persistent}
+    return {**{name: each.detach() for name, each in model.named_parameters()}, **buffers}
+
+
+def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Copy tensors into the model's own.
+
+    Raises:
+        BundleError: names or shapes differ: the checkpoint is of another model.
+    """
+    places = model_tensors(model)
+    differing = sorted(set(places) ^ set(tensors)) or sorted(
+        name for name, place in places.items() if place.shape != tensors[name].shape
+    )
+    if differing:
+        raise BundleError(f"The checkpoint is of another model: they differ in `{differing[0]}`.")
+    for name, place in places.items():
+        place.copy_(tensors[name])
+
+
+def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimiser's state as ``parameter/key``."""
+    states = ((name, optimizer.state.get(parameter, {})) for name, parameter in model.named_parameters())
+    return {f"{name}/{key}": tensor for name, state in states for key, tensor in state.items()}
+
+
+def load_optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Give the optimiser the state it had."""
+    parameters = dict(model.named_parameters())
+    optimizer.state.clear()
+    for name, tensor in tensors.items():
+        owner, _, key = name.rpartition("/")
+        parameter = parameters[owner]
+        optimizer.state[parameter][key] = tensor.clone().to(parameter.device)
+
+
+def _write(folder: Path, checkpoint: Checkpoint) -> None:
+    for name in _TENSOR_FILES:
+        path = folder / f"{name}.safetensors"
+        tensors = {key: each.detach().contiguous() for key, each in getattr(checkpoint, name).items()}
+        safetensors.torch.save_file(tensors, path)
+        _sync(path)
+    for name, value in (("random", checkpoint.random), ("state", asdict(checkpoint.facts))):
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(value), encoding="utf-8")
+        _sync(path)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _step_of(path: Path) -> int:
+    match = _NAME.fullmatch(path.name)
+    assert match
+    return int(match[1])

@@ -1,0 +1,413 @@
+"""The training loop: validate, decide, update, log, save."""
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+
+from heedful.core.errors import BundleError, TrainingError
+from heedful.core.runtime import RuntimeConfig, choose_device, choose_dtype, compute_in, set_seed
+from heedful.core.types import PlacedBatch, Trainable, Validation
+from heedful.training.averaging import build_averaging
+from heedful.training.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    Checkpoints,
+    Facts,
+    Setting,
+    load_model_tensors,
+    load_optimizer_tensors,
+    model_tensors,
+    optimizer_tensors,
+    read_checkpoint,
+)
+from heedful.training.config import TrainingConfig
+from heedful.training.events import Events
+from heedful.training.folder import RunFolder
+from heedful.training.guard import watch_loss
+from heedful.training.history import History
+from heedful.training.optim import build_optimizer
+from heedful.training.processes import Group, join_group
+from heedful.training.progress import Reporter, SilentReporter
+from heedful.training.records import Record, RollbackRecord, TrainRecord, UpdateRecord, ValidationRecord
+from heedful.training.state import Best, State, Window, random_states, random_states_kept, set_random_states
+from heedful.training.stopping import (
+    Interrupted,
+    Reason,
+    Signals,
+    find_reason,
+    fraction_done,
+    is_validation_due,
+    remember_best,
+)
+from heedful.training.update import Sums, Updater
+
+_BEST = TypeAdapter(Best | None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended.
+
+    Attributes:
+        reason: the limit that was reached, or ``signal``; a run ended by a signal can be resumed.
+        state: where it stood.
+    """
+
+    reason: Reason
+    state: State
+
+    @property
+    def best(self) -> Best | None:
+        """The best validation; its model is in the run's bundle."""
+        return self.state.best
+
+
+def train(
+    trainable: Trainable,
+    config: TrainingConfig,
+    runtime: RuntimeConfig,
+    folder: RunFolder,
+    reporter: Reporter | None = None,
+) -> Outcome:
+    """Train a model from its present weights, in a folder where nothing was trained before.
+
+    The model is moved to the runtime's device and, at the end, holds the weights of the last update. The best model,
+    with its averaged weights, was written to the bundle by `Trainable.save_bundle`.
+
+    Raises:
+        BundleError: the folder holds checkpoints, or another process trains in it.
+        ConfigError: validation gives no score by the name of ``metric``.
+        TrainingError: it diverged for good, a process was lost, or the disk is full.
+    """
+    return _run(trainable, config, runtime, folder, reporter or SilentReporter(), is_resumed=False)
+
+
+def resume(
+    trainable: Trainable,
+    config: TrainingConfig,
+    runtime: RuntimeConfig,
+    folder: RunFolder,
+    reporter: Reporter | None = None,
+) -> Outcome:
+    """Go on from the last checkpoint of a folder, as if training had never stopped.
+
+    On the same kind of CPU with the same threads, dtype and number of processes the end is bit-equal to that of a run
+    that was never stopped, where limits and validations are counted in steps or epochs. A run that has ended goes on
+    when its limit was raised.
+
+    Raises:
+        BundleError: the folder holds no checkpoint, a damaged one or one of another model, or is locked.
+        ConfigError: as for `train`.
+        TrainingError: as for `train`.
+    """
+    return _run(trainable, config, runtime, folder, reporter or SilentReporter(), is_resumed=True)
+
+
+def _run(
+    trainable: Trainable,
+    config: TrainingConfig,
+    runtime: RuntimeConfig,
+    folder: RunFolder,
+    reporter: Reporter,
+    *,
+    is_resumed: bool,
+) -> Outcome:
+    device = choose_device(runtime.device)
+    if runtime.threads is not None:
+        torch.set_num_threads(runtime.threads)
+    with join_group(device, config.timeout_minutes) as group:
+        if not group.is_first:
+            return Trainer(trainable, config, runtime, folder, SilentReporter(), group).run(is_resumed=is_resumed)
+        with folder.lock():
+            try:
+                return Trainer(trainable, config, runtime, folder, reporter, group).run(is_resumed=is_resumed)
+            finally:
+                reporter.close()
+
+
+class Trainer:
+    """One process's part of one training."""
+
+    def __init__(
+        self,
+        trainable: Trainable,
+        config: TrainingConfig,
+        runtime: RuntimeConfig,
+        folder: RunFolder,
+        reporter: Reporter,
+        group: Group,
+    ) -> None:
+        self.trainable = trainable
+        self.config = config
+        self.runtime = runtime
+        self.folder = folder
+        self.reporter = reporter
+        self.group = group
+        self.device = choose_device(runtime.device)
+        self.dtype = choose_dtype(runtime.dtype, self.device)
+        self.model = trainable.model.to(self.device)
+        self.optimizer = build_optimizer(self.model, config.optimizer)
+        self.averaging = build_averaging(self.model, config.averaging)
+        self.updater = Updater(trainable, self.optimizer, config, group, self.device, self.dtype)
+        self.checkpoints = Checkpoints(folder.checkpoints)
+        self.history = History(folder.history)
+        self.events = Events(folder.events)
+        self.signals = Signals()
+        self.state = State()
+        self._batches: Iterator[PlacedBatch] = iter(())
+        self._num_batches: tuple[int, int | None] = (-1, None)
+        self._is_stop_agreed = False
+        self._is_saved = False
+        self._saved_s = 0.0
+        self._started_at = time.monotonic()
+
+    def run(self, *, is_resumed: bool) -> Outcome:
+        """Train to the end."""
+        self._open(is_resumed=is_resumed)
+        self.model.train()
+        with self.signals:
+            try:
+                reason = self._train()
+            finally:
+                self.events.close()
+        self.reporter.note(_describe_end(reason, self.state))
+        return Outcome(reason, self.state)
+
+    def _train(self) -> Reason:
+        while True:
+            reason: Reason | None = "signal" if self._is_stop_agreed else find_reason(self.config, self.state)
+            if self._should_validate(reason):
+                self._validate()
+                self._save()
+                continue
+            if reason or self.state.elapsed_s - self._saved_s >= 60 * self.config.save_minutes:
+                self._save()
+            if reason:
+                return reason
+            self._update()
+
+    # ------------------------------------------------------------------------------------------------ beginning
+
+    def _open(self, *, is_resumed: bool) -> None:
+        set_seed(self.runtime.seed + self.group.rank)
+        if self.group.is_first:
+            self._check_folder(is_resumed=is_resumed)
+        self.group.share_text("the folder is ready")
+        if is_resumed:
+            self._resume()
+        else:
+            for tensor in model_tensors(self.model).values():
+                self.group.share(tensor)
+            self._save()
+        self._batches = self.trainable.batches(self.state.position)
+        self._started_at = time.monotonic() - self.state.elapsed_s
+
+    def _check_folder(self, *, is_resumed: bool) -> None:
+        self.checkpoints.clean()
+        last = self.checkpoints.last()
+        if is_resumed and last is None:
+            raise BundleError(f"{self.folder.path}: there is no checkpoint to resume from. Train here first.")
+        if not is_resumed and last is not None:
+            raise BundleError(
+                f"{self.folder.path}: a training was started here before. Resume it, or train into another folder."
+            )
+
+    def _resume(self) -> None:
+        checkpoint = self._load_last()
+        if self.group.rank < len(checkpoint.random):
+            set_random_states(checkpoint.random[self.group.rank])
+        self.state = checkpoint.facts.state
+        self._is_saved = True
+        self._saved_s = self.state.elapsed_s
+        self.reporter.note(f"Resumed at step {self.state.step:,}.")
+        now = self._setting()
+        for field in dataclasses.fields(Setting):
+            old, new = getattr(checkpoint.facts.setting, field.name), getattr(now, field.name)
+            if old != new:
+                self.reporter.note(
+                    f"Warning: `{field.name}` was {old} and is {new} now: the end will not be bit-equal to that "
+                    "of a run that was never stopped."
+                )
+
+    def _load_last(self) -> Checkpoint:
+        path = self.checkpoints.last()
+        if path is None:
+            raise BundleError(f"{self.checkpoints.path}: there is no checkpoint to go on from.")
+        checkpoint = read_checkpoint(path)
+        load_model_tensors(self.model, checkpoint.model)
+        load_optimizer_tensors(self.model, self.optimizer, checkpoint.optimizer)
+        self.averaging.load(checkpoint.averages)
+        if self.group.is_first:
+            self.history.cut(checkpoint.facts.history_bytes)
+            self.events.cut(checkpoint.facts.state.step + 1)
+        return checkpoint
+
+    # ------------------------------------------------------------------------------------------------ updates
+
+    def _update(self) -> None:
+        begun = time.monotonic()
+        rate = self._rate()
+        sums = self.updater.compute(self._batches, lambda: (time.monotonic() - self._started_at, self.signals.is_asked))
+        self._is_stop_agreed = sums.is_stop_asked
+        self._advance(sums)
+        self.state.norm, fault = self.updater.apply(sums, rate)
+        fault = fault or watch_loss(self.state.guard, sums.loss, self.config.guard)
+        if fault:
+            self._roll_back(fault)
+            return
+        self.averaging.follow(self.state.step)
+        seconds = time.monotonic() - begun
+        self._log(sums, rate, seconds)
+
+    def _rate(self) -> float:
+        factor = self.state.guard.rate_factor
+        return self.config.schedule.rate(self.state.step, self._fraction()) * factor
+
+    def _fraction(self) -> float:
+        epoch = self.state.position.epoch
+        if self._num_batches[0] != epoch:
+            self._num_batches = (epoch, self.trainable.num_batches(epoch))
+        return fraction_done(self.config, self.state, self._num_batches[1])
+
+    def _advance(self, sums: Sums) -> None:
+        self._is_saved = False
+        self.state.step += 1
+        self.state.elapsed_s = sums.elapsed_s
+        self.state.num_targets += sums.count
+        for position in sums.positions:
+            if position.epoch > self.state.position.epoch:
+                self.state.epoch_batches = self.state.position.batch + 1
+            self.state.position = position
+
+    def _log(self, sums: Sums, rate: float, seconds: float) -> None:
+        state, window = self.state, self.state.window
+        window.total += sums.total
+        window.count += sums.count
+        window.seconds += seconds
+        epoch = state.position.epoch
+        self.reporter.updated(
+            UpdateRecord(state.step, epoch, sums.loss, rate, self._fraction(), state.elapsed_s, sums.count, seconds)
+        )
+        if state.step % self.config.log_every == 0:
+            loss = window.total / max(window.count, 1.0)
+            speed = window.count / max(window.seconds, 1e-9)
+            self._record(
+                TrainRecord(state.step, epoch, loss, rate, state.norm, state.num_targets, speed, state.elapsed_s)
+            )
+            state.window = Window()
+
+    def _roll_back(self, fault: str) -> None:
+        broken = self.state
+        if broken.guard.num_rollbacks >= self.config.guard.max_rollbacks:
+            raise TrainingError(
+                f"Training diverged at step {broken.step:,}: {fault}, after {broken.guard.num_rollbacks} returns to an "
+                f"earlier checkpoint. The last good one is {self.checkpoints.last()}. Try a lower "
+                "`training.schedule` rate, a longer `warmup_steps` or a lower `training.clip_norm`."
+            )
+        self.state = self._load_last().facts.state
+        self.state.position = broken.position
+        self.state.epoch_batches = broken.epoch_batches
+        self.state.elapsed_s = broken.elapsed_s
+        self.state.guard.num_rollbacks = broken.guard.num_rollbacks + 1
+        self.state.guard.rate_factor = broken.guard.rate_factor * self.config.guard.rate_factor
+        self._record(
+            RollbackRecord(self.state.step, broken.step, fault, self.state.guard.rate_factor, self.state.elapsed_s)
+        )
+
+    # ------------------------------------------------------------------------------------------------ validation
+
+    def _should_validate(self, reason: Reason | None) -> bool:
+        if reason == "signal":
+            return False
+        at_end = reason is not None and self.state.step != self.state.validated_step
+        return at_end or is_validation_due(self.config, self.state)
+
+    def _validate(self) -> None:
+        """Let the first process validate; all of them then know what it found, or that it was broken off."""
+        was_finished = self._validate_here() if self.group.is_first else True
+        state = self.state
+        found = {"best": _BEST.dump_python(state.best), "num_worse": state.num_worse, "was_finished": was_finished}
+        found = TypeAdapter(dict[str, Any]).validate_json(
+            self.group.share_text(TypeAdapter(dict[str, Any]).dump_json(found).decode())
+        )
+        self._is_saved = False
+        if not found["was_finished"]:
+            self._is_stop_agreed = True
+            return
+        state.best = _BEST.validate_python(found["best"])
+        state.num_worse = found["num_worse"]
+        state.validated_step, state.validated_epoch = state.step, state.position.epoch
+        state.validated_s = state.elapsed_s
+
+    def _validate_here(self) -> bool:
+        begun = time.monotonic()
+        self.averaging.mark(self.state.step)
+        with self.averaging.in_place():
+            try:
+                validation = self._score()
+            except Interrupted:
+                return False
+            is_best = remember_best(self.trainable, self.config.metric, validation.scores, self.state)
+            if is_best:
+                self.trainable.save_bundle(self.folder.bundle, scores=validation.scores)
+        seconds = time.monotonic() - begun
+        step, epoch, elapsed_s = self.state.step, self.state.position.epoch, self.state.elapsed_s
+        self._record(ValidationRecord(step, epoch, validation.scores, is_best, elapsed_s, seconds, validation.samples))
+        return True
+
+    def _score(self) -> Validation:
+        self.model.eval()
+        try:
+            with random_states_kept(), torch.no_grad(), compute_in(self.model, self.dtype), self.signals.interrupting():
+                return self.trainable.validate()
+        finally:
+            self.model.train()
+
+    # ------------------------------------------------------------------------------------------------ writing
+
+    def _record(self, record: Record) -> None:
+        if not self.group.is_first:
+            return
+        self.history.append(dataclasses.asdict(record))
+        if self.config.has_tensorboard:
+            self.events.write(record)
+        self.reporter.recorded(record)
+
+    def _save(self) -> None:
+        if self._is_saved:
+            return
+        random = self.group.collect_texts(random_states())
+        self._saved_s = self.state.elapsed_s
+        self._is_saved = True
+        if not self.group.is_first:
+            return
+        facts = Facts(FORMAT, self.state, self._setting(), self.history.sync())
+        self.events.sync()
+        optimizer = optimizer_tensors(self.model, self.optimizer)
+        self.checkpoints.save(Checkpoint(model_tensors(self.model), optimizer, self.averaging.tensors(), random, facts))
+        self.checkpoints.keep(self.config.keep_checkpoints, [self.state.best.step] if self.state.best else [])
+
+    def _setting(self) -> Setting:
+        return Setting(
+            device=self.device.type,
+            dtype=str(self.dtype).removeprefix("torch."),
+            threads=torch.get_num_threads(),
+            processes=self.group.size,
+        )
+
+
+def _describe_end(reason: Reason, state: State) -> str:
+    why = {
+        "max_steps": "`training.max_steps` is reached",
+        "max_minutes": "`training.max_minutes` is reached",
+        "max_epochs": "`training.max_epochs` is reached",
+        "patience": "held-out scores got no better for `training.patience` validations",
+        "signal": "it was asked to stop; resume it to go on",
+    }[reason]
+    best = f" The best validation was at step {state.best.step:,}." if state.best else ""
+    return f"Training ended at step {state.step:,}: {why}.{best}"
