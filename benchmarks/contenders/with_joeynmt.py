@@ -47,7 +47,7 @@ class JoeyNMT(Contender):
 
     def __init__(self, shape: Shape, dtype: str, options: dict[str, Any]) -> None:
         super().__init__(shape, dtype, options)
-        reserved = {
+        tokens = {
             "unk_token": "<unk>",
             "pad_token": "<pad>",
             "bos_token": "<s>",
