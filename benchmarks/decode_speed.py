@@ -1,8 +1,8 @@
 """How fast Heedful and Hugging Face's generate translate Multi30k's test2016 with the same trained weights.
 
 Heedful trains the model once (kept in the cache folder); its weights are then loaded into the Marian class, which is
-the same function, so both write the same lines at their natural lengths. Greedy and beam 5, lines sorted by length, each
-engine at its best batch size and type; repeats go round the engines in turn.
+the same function, so both write the same lines at their natural lengths. Greedy and beam 5, lines sorted by length,
+each engine at its best batch size and type; repeats go round the engines in turn.
 
     python benchmarks/decode_speed.py
     python benchmarks/decode_speed.py --train-updates 20 --limit 40 --repeats 1     # a short try; nothing is written
@@ -145,9 +145,9 @@ def render(values: dict[str, Any]) -> str:
         )  # fmt: skip
     return (
         "# Decoding speed\n\n"
-        f"test2016 of Multi30k ({values['lines']:,} lines), {shape.name} ({shape.num_layers}+{shape.num_layers} layers), "
-        f"the same trained weights in both libraries, {values['threads']} threads, lines sorted by length, length penalty "
-        f"1, the fastest of {values['repeats']} repeats at each engine's best batch size.\n\n"
+        f"test2016 of Multi30k ({values['lines']:,} lines), {shape.name} ({shape.num_layers}+{shape.num_layers} "
+        f"layers), the same trained weights in both libraries, {values['threads']} threads, lines sorted by length, "
+        f"length penalty 1, the fastest of {values['repeats']} repeats at each engine's best batch size.\n\n"
         + table(header, rows)
         + footer(values["environment"])
     )
