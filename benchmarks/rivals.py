@@ -56,7 +56,7 @@ class Process:
             [python_of(environment), str(CONTENDERS / script), f"--threads={threads}", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=log.open("a"),
+            stderr=log.open("w"),
             text=True,
             # The benchmarks' own folder is all that contenders share; a PYTHONPATH from outside would mix environments.
             env={

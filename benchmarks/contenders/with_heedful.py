@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from heedful.training.config import TrainingConfig
-from heedful.training.optim import AdamWConfig, build_optimizer
-from heedful.training.processes import join_group
-from heedful.training.update import Updater
 from torch import nn
 
 import heedful
@@ -21,6 +17,10 @@ from heedful.models.interfaces import VocabularySizes
 from heedful.models.stepping import make_step_fn
 from heedful.models.transformer import Transformer, TransformerConfig
 from heedful.search import BeamConfig, GreedyConfig, search
+from heedful.training.config import TrainingConfig
+from heedful.training.optim import AdamWConfig, build_optimizer
+from heedful.training.processes import join_group
+from heedful.training.update import Updater
 from worker import BETAS, EPSILON, SMOOTHING, Contender, learning_rate, serve
 
 BLOCKS = {"self": "self_attention", "cross": "cross_attention", "feed_forward": "feed_forward"}
@@ -151,7 +151,7 @@ class Heedful(Contender):
     def update(self, source: torch.Tensor, target: torch.Tensor) -> None:
         self.model.train()
         placed = iter([PlacedBatch(to_batch(source, target), Position())])
-        sums = self.updater.compute(placed, elapsed_s=0.0, is_stop_asked=False)
+        sums = self.updater.compute(placed, lambda: (0.0, False))
         _, fault = self.updater.apply(sums, learning_rate(self.num_updates))
         assert fault is None, fault
 
