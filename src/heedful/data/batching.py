@@ -1,0 +1,105 @@
+"""Rows into batches of equal work: rows of like length together, in an order that seed and epoch fix."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from heedful.core.config import Config
+
+Rows = NDArray[np.int64]
+Lengths = NDArray[np.int64]
+
+
+class BatchingConfig(Config):
+    """How many rows go together.
+
+    A batch's budget counts padded positions: rows times the longest row. It is set for the target side, where most work
+    is done (for the source side where there is no target); the other side has its own, wider cap.
+
+    Attributes:
+        batch_tokens: padded target positions of a batch at most, BOS not counted. A single longer row is a batch alone.
+        max_source_tokens: padded source positions of a batch at most; absent means twice `batch_tokens`.
+        max_rows: rows of a batch at most.
+        is_grouped: rows of like length go together; False takes them in random order, with more padding.
+    """
+
+    batch_tokens: int = Field(default=4096, ge=1)
+    max_source_tokens: int | None = Field(default=None, ge=1)
+    max_rows: int | None = Field(default=None, ge=1)
+    is_grouped: bool = True
+
+
+@dataclass(frozen=True)
+class Waste:
+    """Share of padding among all positions of an epoch, from 0 to 1, and how many batches there are."""
+
+    source: float
+    target: float
+    num_batches: int
+
+    def summary(self) -> str:
+        """Return one sentence."""
+        return f"{self.num_batches:,} batches; padding is {self.source:.1%} of source and {self.target:.1%} of target"
+
+
+def group_rows(
+    source_lengths: Lengths | None, target_lengths: Lengths | None, config: BatchingConfig, seed: Sequence[int]
+) -> list[Rows]:
+    """Divide all rows into batches, each row in one, and shuffle the batches.
+
+    Rows are sorted by their longer side and, within it, by how much one side is longer, in alternating direction, so
+    that neighbours are alike on both sides; equal rows are shuffled.
+
+    Args:
+        source_lengths: positions of each source, or None.
+        target_lengths: positions of each target, or None.
+        config: the budget.
+        seed: integers that fix the order.
+    """
+    generator = np.random.default_rng(list(seed))
+    known = target_lengths if target_lengths is not None else source_lengths
+    assert known is not None, "rows need a source or a target"
+    order = generator.permutation(len(known))
+    source = (np.zeros_like(known) if source_lengths is None else source_lengths)[order]
+    target = (np.zeros_like(known) if target_lengths is None else target_lengths)[order]
+    if config.is_grouped:
+        longer, difference = np.maximum(source, target), source - target
+        places = np.lexsort((np.where(longer % 2, -difference, difference), longer))
+        order, source, target = order[places], source[places], target[places]
+    # Without a target the source carries the budget. BOS is read, but not said.
+    source_limit = (
+        config.batch_tokens if target_lengths is None else config.max_source_tokens or 2 * config.batch_tokens
+    )
+    bounds = _cut(source, target - 1, (source_limit, config.batch_tokens), config.max_rows or len(known))
+    batches = np.split(order, bounds)
+    return [batches[index] for index in generator.permutation(len(batches))]
+
+
+def _cut(source: Lengths, target: Lengths, limits: tuple[int, int], max_rows: int) -> list[int]:
+    """Return where, in rows that are in order, a new batch must begin."""
+    bounds: list[int] = []
+    start = longest_source = longest_target = 0
+    for index, (source_length, target_length) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
+        longest_source, longest_target = max(longest_source, source_length), max(longest_target, target_length)
+        count = index + 1 - start
+        is_over = count * longest_source > limits[0] or count * longest_target > limits[1] or count > max_rows
+        if is_over and count > 1:
+            bounds.append(index)
+            start, longest_source, longest_target = index, source_length, target_length
+    return bounds
+
+
+def measure_waste(batches: list[Rows], source_lengths: Lengths | None, target_lengths: Lengths | None) -> Waste:
+    """Return how much of the batches is padding."""
+    return Waste(_waste(batches, source_lengths), _waste(batches, target_lengths), len(batches))
+
+
+def _waste(batches: list[Rows], lengths: Lengths | None) -> float:
+    if lengths is None:
+        return 0.0
+    real = sum(int(lengths[rows].sum()) for rows in batches)
+    padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
+    return 1 - real / padded

@@ -1,0 +1,36 @@
+"""The data of a task: where train, dev and test come from, how they are cleaned and batched."""
+
+from pydantic import Field
+
+from heedful.core.config import Config
+from heedful.data.batching import BatchingConfig
+from heedful.data.cleaning import CleaningConfig
+from heedful.data.readers import AnySourceConfig
+
+
+class DataConfig(Config):
+    """The data of a task.
+
+    Attributes:
+        train: the training data.
+        dev: data to validate on during training; absent holds out some of the training data.
+        test: data for the final evaluation.
+        dev_share: without `dev`, the share of distinct training sources held out for it, chosen by hash.
+        dev_rows: and how many rows that may be at most.
+        cleaning: what is dropped from the training data.
+        batching: how many rows go together.
+        group_references: in dev and test, rows with equal sources become one, with all their targets as references.
+        name: of the data, for the model card.
+        licence: of the data, for the model card.
+    """
+
+    train: AnySourceConfig
+    dev: AnySourceConfig | None = None
+    test: AnySourceConfig | None = None
+    dev_share: float = Field(default=0.05, gt=0, lt=1)
+    dev_rows: int = Field(default=1000, ge=1)
+    cleaning: CleaningConfig = CleaningConfig()
+    batching: BatchingConfig = BatchingConfig()
+    group_references: bool = False
+    name: str | None = None
+    licence: str | None = None

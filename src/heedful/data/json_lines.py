@@ -1,0 +1,43 @@
+"""JSON lines: one object a line."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from heedful.core.errors import DataError
+from heedful.data.opening import locate, numbered_lines
+from heedful.data.selection import Row, SelectionConfig
+
+
+class JsonLinesConfig(SelectionConfig):
+    """One JSON object a line; its string and number members are the columns.
+
+    Attributes:
+        path: the file, plain or gzip; ``-`` is standard input.
+    """
+
+    kind: Literal["jsonl"] = "jsonl"
+    path: str
+
+
+def read_json_lines(config: JsonLinesConfig, folder: Path) -> Iterator[Row]:
+    """Yield the objects of a file; blank lines are passed over."""
+    path = locate(config.path, folder)
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+            raise DataError(f"not valid JSON: {reason}. Write one object a line.", path, number) from None
+        if not isinstance(values, dict):
+            raise DataError('not a JSON object. Write one object a line, such as {"source": ...}.', path, number)
+        yield Row(
+            path, number, {name: _text(each) for name, each in values.items() if isinstance(each, str | int | float)}
+        )
+
+
+def _text(value: str | int | float) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,74 @@
+"""The file formats by kind. A new one is one file and one line here."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from heedful.core.config import Config
+from heedful.data.example import Example
+from heedful.data.json_lines import JsonLinesConfig, read_json_lines
+from heedful.data.parallel import ParallelConfig, read_parallel
+from heedful.data.plain import LinesConfig, read_plain
+from heedful.data.report import ReadReport
+from heedful.data.selection import Row, select
+from heedful.data.tables import CsvConfig, TsvConfig, read_csv, read_tsv
+
+ROW_READERS: dict[str, Callable[[Any, Path], Iterator[Row]]] = {
+    "tsv": read_tsv,
+    "csv": read_csv,
+    "jsonl": read_json_lines,
+    "parallel": read_parallel,
+}
+"""Formats with columns; `select` makes examples of their rows."""
+
+FileConfig = Annotated[
+    TsvConfig | CsvConfig | JsonLinesConfig | ParallelConfig | LinesConfig, Field(discriminator="kind")
+]
+
+
+class SeveralConfig(Config):
+    """Several files, one after the other, each in its own format.
+
+    Attributes:
+        sources: the files.
+    """
+
+    kind: Literal["several"] = "several"
+    sources: tuple[FileConfig, ...] = Field(min_length=1)
+
+
+AnySourceConfig = Annotated[
+    TsvConfig | CsvConfig | JsonLinesConfig | ParallelConfig | LinesConfig | SeveralConfig, Field(discriminator="kind")
+]
+
+
+def read_examples(config: AnySourceConfig, folder: Path, report: ReadReport) -> Iterator[Example]:
+    """Yield the examples of a source, in order, as they are read.
+
+    Args:
+        config: of any kind.
+        folder: where relative paths start.
+        report: counts the rows.
+
+    Raises:
+        DataError: the source cannot be read as asked, or gives no example; names the file and line.
+        ConfigError: a path names HEEDFUL_DATA, which is not set.
+    """
+    if isinstance(config, SeveralConfig):
+        for each in config.sources:
+            yield from read_examples(each, folder, report)
+    elif isinstance(config, LinesConfig):
+        yield from read_plain(config, folder, report)
+    else:
+        yield from select(ROW_READERS[config.kind](config, folder), config, report)
+
+
+def data_paths(config: AnySourceConfig) -> list[str]:
+    """Return the paths that a source reads, as the config has them."""
+    if isinstance(config, SeveralConfig):
+        return [path for each in config.sources for path in data_paths(each)]
+    if isinstance(config, ParallelConfig):
+        return [config.source_path, config.target_path]
+    return [config.path]

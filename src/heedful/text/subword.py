@@ -1,0 +1,156 @@
+"""Subwords by SentencePiece: unigram language model or byte-pair encoding, trained on the training text alone."""
+
+import io
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import sentencepiece
+from pydantic import Field
+
+from heedful.core.config import Config
+from heedful.core.errors import ConfigError, DataError
+from heedful.core.symbols import BOS_ID, EOS_ID, NUM_RESERVED, PAD_ID, UNK_ID
+from heedful.text.saved import damaged, read_bytes, read_json, write_json
+from heedful.text.tokenizer import RESERVED_NAMES, UNK_TEXT, Tokenizer, without_reserved
+
+# SentencePiece draws from one generator of the process: seeding it and drawing must not be interrupted.
+_RANDOM = threading.Lock()
+
+
+class SubwordConfig(Config):
+    """Subwords as symbols.
+
+    Attributes:
+        algorithm: ``unigram`` (Kudo 2018, arXiv:1804.10959) or ``bpe`` (Sennrich et al. 2016, arXiv:1508.07909).
+        vocab_size: entries wished for, the reserved ones included; a small corpus gives fewer.
+        sampling: absent for one segmentation. Else each epoch draws anew: for ``unigram`` the smoothing alpha of the
+            distribution over all segmentations (Kudo 2018, section 3.3; try 0.2), for ``bpe`` the probability of
+            leaving out a merge (BPE-dropout, Provilkov et al. 2020, arXiv:1910.13267; try 0.1).
+        character_coverage: share of the training text's characters that the vocabulary must hold.
+        byte_fallback: True spells an unknown character with symbols for its UTF-8 bytes (256 more entries).
+        user_symbols: strings always kept as one symbol, such as placeholders.
+        max_sentences: lines to train on at most, drawn by a fixed seed.
+    """
+
+    kind: Literal["subword"] = "subword"
+    algorithm: Literal["unigram", "bpe"] = "unigram"
+    vocab_size: int = Field(default=8000, gt=NUM_RESERVED)
+    sampling: float | None = Field(default=None, gt=0, le=1)
+    character_coverage: float = Field(default=1.0, gt=0, le=1)
+    byte_fallback: bool = False
+    user_symbols: tuple[str, ...] = ()
+    max_sentences: int = Field(default=1_000_000, ge=1)
+
+
+class SubwordTokenizer(Tokenizer):
+    """Pieces of words, the space before a word written as U+2581 within its first piece.
+
+    Known text comes back exactly, runs of spaces included; a literal U+2581 in the text comes back as a space.
+    """
+
+    kind = "subword"
+
+    def __init__(self, model: bytes, *, sampling: float | None = None) -> None:
+        self._model = model
+        self._sampling = sampling
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    @property
+    def size(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    @property
+    def is_sampling(self) -> bool:
+        return self._sampling is not None
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._processor.encode(text)
+        return ids
+
+    def sample(self, text: str, seed: int) -> list[int]:
+        if self._sampling is None:
+            return self.encode(text)
+        with _RANDOM:
+            sentencepiece.set_random_generator_seed(seed % 2**32)
+            ids: list[int] = self._processor.encode(text, enable_sampling=True, alpha=self._sampling, nbest_size=-1)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self._processor.decode(without_reserved(ids))
+        return text
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [RESERVED_NAMES[each] if each < NUM_RESERVED else self._processor.id_to_piece(int(each)) for each in ids]
+
+    def save(self, folder: Path, name: str) -> None:
+        (folder / f"{name}.model").write_bytes(self._model)
+        write_json(folder / f"{name}.json", {"kind": self.kind, "size": self.size, "sampling": self._sampling or 0.0})
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> "SubwordTokenizer":
+        values = read_json(folder / f"{name}.json", size=int, sampling=float)
+        path = folder / f"{name}.model"
+        try:
+            tokenizer = cls(read_bytes(path), sampling=values["sampling"] or None)
+        except RuntimeError:
+            raise damaged(path, "not a SentencePiece model") from None
+        processor = tokenizer._processor
+        reserved = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if tokenizer.size != values["size"] or reserved != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
+            raise damaged(path, f"not the SentencePiece model that {name}.json describes")
+        return tokenizer
+
+    @classmethod
+    def train(cls, config: SubwordConfig, lines: Iterable[str], *, folder: Path = Path()) -> "SubwordTokenizer":
+        written = io.BytesIO()
+        counted = _Counted(lines)
+        try:
+            with _RANDOM:
+                sentencepiece.set_random_generator_seed(1)
+                sentencepiece.SentencePieceTrainer.train(
+                    sentence_iterator=iter(counted),
+                    model_writer=written,
+                    model_type=config.algorithm,
+                    vocab_size=config.vocab_size,
+                    hard_vocab_limit=False,
+                    character_coverage=config.character_coverage,
+                    byte_fallback=config.byte_fallback,
+                    user_defined_symbols=list(config.user_symbols),
+                    input_sentence_size=config.max_sentences,
+                    shuffle_input_sentence=True,
+                    max_sentence_length=100_000,
+                    # What a text is normalised to is the codec's business, and spaces are kept as they are.
+                    normalization_rule_name="identity",
+                    remove_extra_whitespaces=False,
+                    pad_id=PAD_ID,
+                    unk_id=UNK_ID,
+                    bos_id=BOS_ID,
+                    eos_id=EOS_ID,
+                    unk_surface=UNK_TEXT,
+                    num_threads=4,  # fixed: sums in another order could give another vocabulary
+                    minloglevel=3,
+                )
+        except RuntimeError as error:
+            if not counted.has_text:
+                raise DataError("The training text is empty. Check the data's columns.") from None
+            raise ConfigError(
+                f"A subword vocabulary of {config.vocab_size} ({config.algorithm}) cannot be trained on this text: "
+                f'{str(error).splitlines()[-1]} Try another `vocab_size`, or `kind = "character"`.'
+            ) from None
+        return cls(written.getvalue(), sampling=config.sampling)
+
+
+class _Counted:
+    """Lines on their way to the trainer, blank ones left out, and whether any had text."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = lines
+        self.has_text = False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.lines:
+            if line.strip():
+                self.has_text = True
+                yield line
