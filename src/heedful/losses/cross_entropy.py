@@ -60,41 +60,42 @@ class _VocabularyLoss(torch.autograd.Function):
         chunk_rows: int,
     ) -> Tensor:
         wide = torch.float64 if hidden.dtype == torch.float64 else torch.float32
-        needs_gradient = any(ctx.needs_input_grad)
         num_rows, vocabulary = hidden.shape[0], weight.shape[0]
         total = torch.zeros((), dtype=wide, device=hidden.device)
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros(weight.shape, dtype=wide, device=weight.device)
         grad_bias = None if bias is None else torch.zeros(bias.shape, dtype=wide, device=bias.device)
-        # The mean of a row's logits is its product with the mean of the weight's rows: no pass over the logits.
-        mean_weight = weight.to(wide).mean(0)
-        mean_bias = 0.0 if bias is None else bias.to(wide).mean()
         buffer = hidden.new_empty(min(chunk_rows, num_rows), vocabulary)
         for begin in range(0, num_rows, chunk_rows):
-            rows = slice(begin, begin + chunk_rows)
-            states, goals = hidden[rows], targets[rows, None]
-            logits = buffer[: states.shape[0]]
-            if bias is None:
-                torch.mm(states, weight.T, out=logits)
-            else:
-                torch.addmm(bias, states, weight.T, out=logits)
-            goal_logits, highest = logits.gather(1, goals).to(wide), logits.amax(1).to(wide)
+            states, goals = hidden[begin : begin + chunk_rows], targets[begin : begin + chunk_rows]
+            logits = _logits(states, weight, bias, out=buffer[: states.shape[0]])
+            # Single elements are read and written through a flat view: `scatter_` passes over the whole matrix.
+            flat, places = logits.view(-1), torch.arange(len(states), device=goals.device) * vocabulary + goals
+            goal_logits = flat[places].to(wide)
             probabilities = torch.softmax(logits, -1, out=logits)
-            # The highest probability is at least 1/V, so its logarithm is safe in any type.
-            log_sums = highest - probabilities.amax(1).to(wide).log()
-            total += log_sums.sum() - (1 - smoothing) * goal_logits.sum()
-            if smoothing:
-                total -= smoothing * (states.to(wide) @ mean_weight + mean_bias).sum()
-            if not needs_gradient:
+            goal_probs = flat[places].to(wide)
+            total += (
+                _log_sums(states, weight, bias, goal_logits, goal_probs).sum() - (1 - smoothing) * goal_logits.sum()
+            )
+            if not any(ctx.needs_input_grad):
                 continue
+            # The gradient of the logits is p, less 1 - smoothing at the goal, less smoothing / V everywhere. The last
+            # is the same for all symbols and joins after the loop, which saves a pass over the logits.
+            flat[places] = (goal_probs - (1 - smoothing)).to(flat.dtype)
             grad_logits = probabilities
-            if smoothing:
-                grad_logits -= smoothing / vocabulary
-            grad_logits.scatter_add_(1, goals, grad_logits.new_full((1, 1), smoothing - 1).expand_as(goals))
-            torch.mm(grad_logits, weight, out=grad_hidden[rows])
+            torch.mm(grad_logits, weight, out=grad_hidden[begin : begin + chunk_rows])
             grad_weight += grad_logits.T @ states
             if grad_bias is not None:
-                grad_bias += grad_logits.sum(0, dtype=wide)
+                grad_bias += grad_logits.new_ones(len(states)) @ grad_logits  # several times quicker than `sum`
+        if smoothing:
+            # The mean of a row's logits is its product with the mean of the weight's rows.
+            mean_weight, sum_hidden = weight.mean(0, dtype=wide), hidden.sum(0, dtype=wide)
+            total -= smoothing * (sum_hidden @ mean_weight)
+            grad_hidden -= (smoothing * mean_weight).to(grad_hidden.dtype)
+            grad_weight -= smoothing / vocabulary * sum_hidden
+            if bias is not None and grad_bias is not None:
+                total -= smoothing * num_rows * bias.mean(dtype=wide)
+                grad_bias -= smoothing / vocabulary * num_rows
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
         return total
@@ -114,3 +115,26 @@ class _VocabularyLoss(torch.autograd.Function):
             None,
             None,
         )
+
+
+def _logits(states: Tensor, weight: Tensor, bias: Tensor | None, *, out: Tensor) -> Tensor:
+    return torch.mm(states, weight.T, out=out) if bias is None else torch.addmm(bias, states, weight.T, out=out)
+
+
+def _log_sums(
+    states: Float[Tensor, "N D"],
+    weight: Float[Tensor, "V D"],
+    bias: Float[Tensor, " V"] | None,
+    goal_logits: Float[Tensor, " N"],
+    goal_probs: Float[Tensor, " N"],
+) -> Float[Tensor, " N"]:
+    """Return the logarithm of each row's sum of exponentials: the goal's logit less its log-probability.
+
+    A goal that is as good as impossible has no logarithm; such rows are few, and their logits are computed again.
+    """
+    log_sums = goal_logits - goal_probs.log()
+    (hopeless,) = torch.where(goal_probs < 1e-30)
+    if len(hopeless):
+        logits = functional.linear(states[hopeless], weight, bias)
+        log_sums[hopeless] = logits.to(goal_logits.dtype).logsumexp(-1)
+    return log_sums
