@@ -1,0 +1,231 @@
+"""Where a fixed vector breaks and attention does not: scores by source length, for five models of one training time.
+
+Two settings: (i) package descriptions English to German (debian-ddtp), split anew by package so that neighbouring
+paragraphs stay together, with a test set stratified by source length; (ii) synthetic recall (``recall.py``), trained on
+up to 100 tokens and tested on up to 400. The claim is that of Bahdanau et al. 2015, section 5.2. Resumable, as
+``quality.py``; about five hours in all on two cores.
+
+    python benchmarks/bottleneck.py
+    python benchmarks/bottleneck.py --only reverse --models dot --minutes 0.5 --try
+"""
+
+import argparse
+import csv
+import gzip
+import hashlib
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import sacrebleu
+
+import recall
+from command_line import facts, forget, train
+from record import CACHE, ROOT, data_folder, environment, footer, read_results, table, write_results
+
+BINS = (10, 20, 30, 50, 80, 10**9)
+BIN_NAMES = ("1-10", "11-20", "21-30", "31-50", "51-80", "81+")
+TESTED_PER_BIN = 200
+TASKS = ("descriptions", "reverse", "lookup")
+CONFIGS = ROOT / "benchmarks" / "bottleneck"
+MODELS = {
+    "fixed vector": "fixed.toml",
+    "dot": "dot.toml",
+    "bilinear": "bilinear.toml",
+    "additive": "additive.toml",
+    "Transformer": "transformer.toml",
+}
+
+
+def bin_of(text: str) -> str:
+    """Return the bin of a source by its number of words."""
+    length = len(text.split())
+    return next(name for name, limit in zip(BIN_NAMES, BINS, strict=True) if length <= limit)
+
+
+def write_descriptions(folder: Path) -> None:
+    """Split the descriptions by package: 15 % of the packages to test on, 5 % to validate on, the rest to train on."""
+    with gzip.open(data_folder("debian-ddtp", "ddtp.en-de.tsv.gz"), "rt", encoding="utf-8", newline="\n") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    folder.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    tested: dict[str, int] = defaultdict(int)
+    rows.sort(key=lambda row: _digest(row["package"] + row["en"]))
+    for row in rows:
+        bucket = _digest(row["package"]) % 20
+        part = "test" if bucket < 3 else "dev" if bucket == 3 else "train"
+        name = bin_of(row["en"])
+        if part == "test":
+            tested[name] += 1
+            if tested[name] <= TESTED_PER_BIN:
+                parts[part].append("\t".join([name, row["en"], row["de"]]))
+        else:
+            parts[part].append("\t".join([row["en"], row["de"]]))
+    for part, lines in parts.items():
+        header = "length\tsource\ttarget" if part == "test" else "source\ttarget"
+        (folder / f"{part}.tsv").write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+
+
+def _digest(text: str) -> int:
+    return int(hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8], 16)
+
+
+def prepare(task: str) -> Path:
+    """Return the folder of a task's data, made at the first call."""
+    folder = CACHE / "bottleneck" / task
+    if not (folder / "ready").exists():
+        if task == "descriptions":
+            write_descriptions(folder)
+        else:
+            recall.write(task, folder)
+        (folder / "ready").touch()
+    return folder
+
+
+def write_config(task: str, model: str, folder: Path, minutes: float) -> Path:
+    """Join the task's file and the model's file into the configuration of a run."""
+    text = (CONFIGS / f"{task}.toml").read_text() + "\n" + (CONFIGS / MODELS[model]).read_text()
+    text = text.replace("DATA_FOLDER", str(folder)).replace("MAX_MINUTES", f"{minutes}")
+    path = folder / f"{Path(MODELS[model]).stem}.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read_test(folder: Path) -> list[dict[str, str]]:
+    """Return the rows of the test set."""
+    with (folder / "test.tsv").open(encoding="utf-8", newline="\n") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def scores_by_length(task: str, rows: list[dict[str, str]], predictions: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return the scores of each length: BLEU and chrF, or the share of right symbols and right rows."""
+    groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row, predicted in zip(rows, predictions, strict=True):
+        groups[row["length"]].append((predicted, row["target"]))
+    return {
+        length: (text_scores if task == "descriptions" else recall_scores)(pairs) for length, pairs in groups.items()
+    }
+
+
+def text_scores(pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Return BLEU and chrF of predicted and right lines."""
+    hypotheses, references = [list(each) for each in zip(*pairs, strict=True)]
+    return {
+        "bleu": sacrebleu.corpus_bleu(hypotheses, [references], lowercase=True).score,
+        "chrf": sacrebleu.corpus_chrf(hypotheses, [references]).score,
+        "lines": len(pairs),
+    }
+
+
+def recall_scores(pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Return the percentages of symbols right at their place, and of rows right as a whole."""
+    symbols = right = 0
+    for predicted, target in pairs:
+        expected = target.split()
+        symbols += len(expected)
+        right += sum(a == b for a, b in zip(predicted.split(), expected, strict=False))
+    rows_right = sum(predicted.split() == target.split() for predicted, target in pairs)
+    return {"symbols": 100 * right / symbols, "rows": 100 * rows_right / len(pairs), "lines": len(pairs)}
+
+
+def measure(task: str, model: str, minutes: float, *, is_try: bool) -> dict[str, Any]:
+    """Train one model on one task and score it by length."""
+    import heedful
+
+    folder = prepare(task)
+    name = f"{'try-' if is_try else ''}bottleneck-{task}-{Path(MODELS[model]).stem}"
+    if is_try:
+        forget(name)
+    run, command = train(str(write_config(task, model, folder, minutes)), name)
+    rows = read_test(folder)
+    found = heedful.load(run).predict(row["source"].replace("\\n", " ") for row in rows)
+    scores = scores_by_length(task, rows, [each.text for each in found])
+    return {"model": model, "command": command, "scores": scores, **facts(run), **environment()}
+
+
+def render(values: dict[str, Any]) -> str:
+    """Return the page of results."""
+    parts = ["# The bottleneck of a fixed vector\n"]
+    for task, metric, title in (
+        ("descriptions", "bleu", "Package descriptions, BLEU (lower-cased) by source words"),
+        ("descriptions", "chrf", "Package descriptions, chrF by source words"),
+        ("reverse", "symbols", "Reversal, % of symbols right at their place, by source tokens (trained on up to 100)"),
+        ("lookup", "rows", "Look-up, % of values right, by source tokens (trained on up to 100)"),
+    ):
+        rows = [values["rows"][key] for model in MODELS if (key := f"{task}/{model}") in values["rows"]]
+        if not rows:
+            continue
+        lengths = list(BIN_NAMES) if task == "descriptions" else [str(length) for length in recall.LENGTHS]
+        cells = [
+            [
+                row["model"],
+                *(round(row["scores"][length][metric], 1) for length in lengths),
+                row["parameters"],
+                round(row["minutes"], 1),
+            ]
+            for row in rows
+        ]
+        parts += [f"## {title}\n", table(["", *lengths, "parameters", "minutes"], cells), footer(rows[-1])]
+    parts.append("![Scores by source length](../../docs/images/bottleneck.png)\n")
+    return "\n".join(parts)
+
+
+def draw(values: dict[str, Any], path: Path) -> None:
+    """Draw the tables as one picture."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    panels = [
+        ("descriptions", "chrf", "Descriptions, English to German (chrF)", "source words"),
+        ("reverse", "symbols", "Reversal (% of symbols right)", "source tokens, trained on up to 100"),
+        ("lookup", "rows", "Look-up (% right)", "source tokens, trained on up to 100"),
+    ]
+    figure, axes = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
+    for axis, (task, metric, title, label) in zip(axes, panels, strict=True):
+        lengths = list(BIN_NAMES) if task == "descriptions" else [str(length) for length in recall.LENGTHS]
+        for place, model in enumerate(MODELS):
+            row = values["rows"].get(f"{task}/{model}")
+            if row:
+                heights = [row["scores"][length][metric] for length in lengths]
+                axis.plot(lengths, heights, marker="osD^v"[place], label=model)
+        axis.set(title=title, xlabel=label, ylim=(0, None))
+        axis.grid(alpha=0.3)
+    axes[0].legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def main() -> None:
+    """Fill ``results/bottleneck`` row by row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=TASKS, default=TASKS)
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--minutes", type=float, default=14.0, help="of training for each row")
+    parser.add_argument("--again", action="store_true", help="train anew what stands in the table")
+    parser.add_argument("--try", dest="is_try", action="store_true", help="print the scores, write nothing")
+    arguments = parser.parse_args()
+    values = read_results("bottleneck") or {"rows": {}}
+    for task in arguments.only:
+        for model in arguments.models:
+            key = f"{task}/{model}"
+            if key in values["rows"] and not arguments.again and not arguments.is_try:
+                continue
+            if arguments.again:
+                forget(f"bottleneck-{task}-{Path(MODELS[model]).stem}")
+            row = measure(task, model, arguments.minutes, is_try=arguments.is_try)
+            print(key, json.dumps(row["scores"]), file=sys.stderr, flush=True)
+            if not arguments.is_try:
+                values["rows"][key] = row
+                write_results("bottleneck", values, render(values))
+    if values["rows"]:
+        draw(values, ROOT / "docs" / "images" / "bottleneck.png")
+
+
+if __name__ == "__main__":
+    main()
