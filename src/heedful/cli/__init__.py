@@ -1,1 +1,1 @@
-"""(To be described by its room.)"""
+"""The command line: one short file a command; everything they do is in `heedful.runs`."""

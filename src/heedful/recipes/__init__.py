@@ -1,1 +1,1 @@
-"""(To be described by its room.)"""
+"""Shipped recipes, one TOML file each: ``heedful recipes`` lists them, ``heedful train NAME`` runs one."""

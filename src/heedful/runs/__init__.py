@@ -1,1 +1,28 @@
-"""(To be described by its room.)"""
+"""What a user does, once for Python and the command line alike: train, resume, load, predict, score, evaluate."""
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "LoadedModel": "loaded",
+    "RunConfig": "config",
+    "RunOutcome": "training_run",
+    "demo": "spelling_demo",
+    "format_predictions": "streams",
+    "info": "facts",
+    "list_recipes": "recipes",
+    "load": "loaded",
+    "open_lines": "streams",
+    "read_run": "config",
+    "resume": "training_run",
+    "split_pairs": "streams",
+    "train": "training_run",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,5 @@
+"""``python -m heedful`` is ``heedful``."""
+
+from heedful.cli.main import main
+
+main()

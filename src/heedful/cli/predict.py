@@ -1,0 +1,46 @@
+"""``heedful predict``."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import Run, Settings
+
+
+class Format(StrEnum):
+    """How predictions are written."""
+
+    text = "text"
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
+def predict(
+    run: Run,
+    file: Annotated[
+        Path | None, typer.Argument(help="Text, one input a line; stdin when left out.", show_default=False)
+    ] = None,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
+    n_best: Annotated[int, typer.Option("--n-best", min=1, help="Candidates written for each line.")] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="Write each candidate's score too.")] = False,
+    output_format: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="text: one line a line; tsv: one row a candidate (line, rank, score, text); jsonl: one object a line.",
+        ),
+    ] = Format.text,
+    settings: Settings = None,
+) -> None:
+    """Read lines, write one line for each, in order. A blank line stays blank."""
+    from heedful import runs
+
+    model = runs.load(run, settings=settings or [])
+    with runs.open_lines(file) as lines:
+        predictions = model.predict(lines, beam_size=beam, num_best=n_best)
+        for text in runs.format_predictions(predictions, output_format.value, with_scores=scores):
+            sys.stdout.write(text)
+        sys.stdout.flush()

@@ -1,0 +1,10 @@
+"""``heedful resume``."""
+
+from heedful.cli.options import Run, Settings
+
+
+def resume(run: Run, settings: Settings = None) -> None:
+    """Go on with a run that was stopped, exactly where its last checkpoint stands."""
+    from heedful import runs
+
+    print(runs.resume(run, settings=settings or []).summary())

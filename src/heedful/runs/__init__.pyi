@@ -1,0 +1,13 @@
+from heedful.runs.config import RunConfig as RunConfig
+from heedful.runs.config import read_run as read_run
+from heedful.runs.facts import info as info
+from heedful.runs.loaded import LoadedModel as LoadedModel
+from heedful.runs.loaded import load as load
+from heedful.runs.recipes import list_recipes as list_recipes
+from heedful.runs.spelling_demo import demo as demo
+from heedful.runs.streams import format_predictions as format_predictions
+from heedful.runs.streams import open_lines as open_lines
+from heedful.runs.streams import split_pairs as split_pairs
+from heedful.runs.training_run import RunOutcome as RunOutcome
+from heedful.runs.training_run import resume as resume
+from heedful.runs.training_run import train as train

@@ -1,0 +1,130 @@
+"""The whole configuration of a run: its task, how it is trained, on what machine, and from which weights it starts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from heedful.core.config import Config, apply_settings, parse_config, read_toml, write_toml
+from heedful.core.errors import ConfigError, did_you_mean
+from heedful.core.runtime import RuntimeConfig
+from heedful.runs.recipes import find_recipe
+from heedful.tasks import TASKS, TaskConfig
+from heedful.training.config import TrainingConfig
+
+ConfigSource = Mapping[str, Any] | Path | str
+"""A configuration: nested plain values, the path of a TOML file, or the name of a shipped recipe."""
+
+OWN_KEYS = ("training", "runtime", "init_from")
+PATH_KEYS = ("path", "source_path", "target_path")
+
+ConfigType = TypeVar("ConfigType", bound=Config)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A run's configuration, checked.
+
+    Attributes:
+        task: what is learnt, from which data, by which model.
+        training: how long, how fast, when to stop.
+        runtime: device, type of arithmetic, threads, seed.
+        init_from: a run or bundle whose weights and tokenizers the new run starts from (fine-tuning).
+    """
+
+    task: TaskConfig
+    training: TrainingConfig
+    runtime: RuntimeConfig
+    init_from: str | None = None
+
+    def values(self) -> dict[str, Any]:
+        """Return the flat table that `parse_run` reads back."""
+        values: dict[str, Any] = dict(self.task.model_dump(mode="json", exclude_none=True))
+        values["training"] = self.training.model_dump(mode="json", exclude_none=True)
+        values["runtime"] = self.runtime.model_dump(mode="json", exclude_none=True)
+        if self.init_from is not None:
+            values["init_from"] = self.init_from
+        return values
+
+    def toml(self) -> str:
+        """Return the configuration as the text of a TOML file."""
+        return write_toml(self.values())
+
+
+def read_run(source: ConfigSource, settings: Iterable[str] = ()) -> RunConfig:
+    """Read a configuration and settings on top of it; relative data paths become absolute.
+
+    Raises:
+        ConfigError: no such recipe or file, an unknown key or a value that does not fit.
+    """
+    if isinstance(source, Mapping):
+        values, folder = dict(source), Path.cwd()
+    else:
+        is_file = isinstance(source, Path) or str(source).endswith(".toml") or Path(source).is_file()
+        path = Path(source) if is_file else find_recipe(str(source))
+        values, folder = read_toml(path), path.parent
+    return parse_run(anchor_paths(apply_settings(values, settings), folder))
+
+
+def parse_run(values: Mapping[str, Any]) -> RunConfig:
+    """Check the flat table of a run.
+
+    Raises:
+        ConfigError: an unknown key (the nearest known ones are named), a missing one or a value that does not fit.
+    """
+    kind = values.get("task")
+    if kind is None:
+        raise ConfigError("`task` is missing. " + did_you_mean("", TASKS))
+    if kind not in TASKS:
+        raise ConfigError(f"`task` is {kind!r}. {did_you_mean(str(kind), TASKS)}")
+    task_class = TASKS[kind].config_class
+    known = [*task_class.model_fields, *OWN_KEYS]
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"`{key}` is not a known key. {did_you_mean(key, known)}")
+    init_from = values.get("init_from")
+    if init_from is not None and not isinstance(init_from, str):
+        raise ConfigError("`init_from` must be the path of a run or bundle.")
+    return RunConfig(
+        task=parse_config(task_class, {key: value for key, value in values.items() if key not in OWN_KEYS}),
+        training=_part(TrainingConfig, values, "training"),
+        runtime=_part(RuntimeConfig, values, "runtime"),
+        init_from=init_from,
+    )
+
+
+def _part(kind: type[ConfigType], values: Mapping[str, Any], key: str) -> ConfigType:
+    table = values.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"`{key}` must be a table.")
+    return parse_config(kind, dict(table), prefix=key)
+
+
+def anchor_paths(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the values with relative data paths made absolute; ``${HEEDFUL_DATA}`` and ``-`` stay."""
+    result = dict(values)
+    if "data" in values:
+        result["data"] = _anchor_within(values["data"], folder)
+    if isinstance(values.get("init_from"), str):
+        result["init_from"] = _anchor(values["init_from"], folder)
+    return result
+
+
+def _anchor_within(value: Any, folder: Path) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            key: _anchor(each, folder) if key in PATH_KEYS else _anchor_within(each, folder)
+            for key, each in value.items()
+        }
+    return [_anchor_within(each, folder) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _anchor(path: Any, folder: Path) -> Any:
+    if not isinstance(path, str) or path == "-" or path.startswith("${"):
+        return path
+    return str((folder / Path(path).expanduser()).absolute())
+
+
+def with_task(config: RunConfig, task: TaskConfig) -> RunConfig:
+    """Return the configuration with another task table (fine-tuning takes text and model from what it starts from)."""
+    return replace(config, task=task)

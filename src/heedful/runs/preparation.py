@@ -1,0 +1,91 @@
+"""From a configuration to what the training loop turns: data read and kept, the model built, the bundle's writer."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from heedful.core.errors import BundleError, ConfigError
+from heedful.core.runtime import set_seed
+from heedful.core.storage import write_whole
+from heedful.data.batches import Batches, LineBatches, StreamBatches
+from heedful.data.prepare import TrainingData, prepare, read_split
+from heedful.runs.config import RunConfig
+from heedful.runs.keeping import BundleWriter
+from heedful.tasks import Fitting, LanguageModellingConfig, Task, open_bundle, task_class
+from heedful.tasks.weights import load_weights
+from heedful.text.codec import Codec
+from heedful.text.labels import LabelSet
+
+Note = Callable[[str], None]
+
+DIGESTS = "data.json"
+
+
+def prepare_fitting(config: RunConfig, folder: Path, note: Note) -> Fitting:
+    """Read the data, make the tokenizers and the model; what is kept in the run's folder is taken from there.
+
+    Args:
+        config: of the run.
+        folder: of the run.
+        note: hears what a user should know of the data and the model.
+
+    Raises:
+        DataError: the data cannot be read as asked.
+        ConfigError: something does not fit together.
+        BundleError: what `init_from` names cannot be used.
+    """
+    here = Path.cwd()
+    codec, labels = _given_text(config)
+    data = prepare(config.task.data, config.task.text, here, folder / "data", codec=codec, labels=labels)
+    _check_digests(folder / DIGESTS, data.digests)
+    note(data.report.summary())
+    set_seed(config.runtime.seed)
+    task = task_class(config.task)(config.task, data.codec, data.labels)
+    if config.init_from is not None:
+        load_weights(task.model, open_bundle(Path(config.init_from)).weights)
+    note(f"{config.task.model.kind} with {sum(each.numel() for each in task.model.parameters()):,} parameters")
+    batches = _batches(config, data)
+    if isinstance(batches, LineBatches):
+        note(batches.waste().summary())
+    writer = BundleWriter(config, task, data)
+    return Fitting(task, batches, read_split(config.task.data, "dev", here), writer.write)
+
+
+def _batches(config: RunConfig, data: TrainingData) -> Batches:
+    batching, seed = config.task.data.batching, config.runtime.seed
+    if data.stream is not None:
+        if not isinstance(config.task, LanguageModellingConfig):
+            raise ConfigError('`data.train.unit` is `stream`, which is for `task = "language_modelling"` alone.')
+        return StreamBatches(data.stream, config.task.context, batching, seed)
+    assert data.store is not None
+    return LineBatches(data.store, batching, seed, data.codec)
+
+
+def _given_text(config: RunConfig) -> tuple[Codec | None, LabelSet | None]:
+    """Return tokenizer and labels of the bundle that is tuned further, if any."""
+    if config.init_from is None:
+        return None, None
+    bundle = open_bundle(Path(config.init_from))
+    task = task_class(config.task).from_folder(config.task, bundle.path)
+    return task.codec, task.labels
+
+
+def _check_digests(path: Path, digests: dict[str, str]) -> None:
+    """Keep the checksums of the data files; a resumed run must find the same.
+
+    Raises:
+        BundleError: a file has changed since the run began.
+    """
+    if not path.is_file():
+        write_whole(path, (json.dumps(digests, indent=1) + "\n").encode())
+        return
+    known = json.loads(path.read_text("utf-8"))
+    for name in known.keys() | digests.keys():
+        if known.get(name) != digests.get(name):
+            raise BundleError(
+                f"{path.parent}: the data file {name} is not what it was when the run began, so it cannot go on "
+                "exactly. Bring the file back, or start anew with `heedful train` and `init_from`."
+            )
+
+
+__all__ = ["Task", "prepare_fitting"]

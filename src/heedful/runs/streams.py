@@ -1,0 +1,79 @@
+"""Lines in and out of a command: read as they come, written so that each stays one line."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from heedful.core.errors import DataError
+from heedful.tasks.outcome import Prediction
+from heedful.text.lines import escape_line, read_lines
+
+Format = Literal["text", "tsv", "jsonl"]
+
+MAX_LINE_BYTES = 64 << 20
+
+
+@contextlib.contextmanager
+def open_lines(file: Path | None) -> Iterator[Iterator[str]]:
+    r"""Give the lines of a UTF-8 file, or of stdin; a line ends at ``\n`` only.
+
+    Raises:
+        DataError: the file cannot be read, or a line is not UTF-8 (named by its number).
+    """
+    if file is None or str(file) == "-":
+        yield read_lines(sys.stdin.buffer, "stdin", max_bytes=MAX_LINE_BYTES)
+        return
+    try:
+        stream: BinaryIO = file.open("rb")
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}.", file) from None
+    with stream:
+        yield read_lines(stream, file, max_bytes=MAX_LINE_BYTES)
+
+
+def split_pairs(lines: Iterable[str]) -> Iterator[tuple[str | None, str]]:
+    """Yield source and target of each line; a line without a tab is a target alone.
+
+    Raises:
+        DataError: a line has more than two columns.
+    """
+    for number, line in enumerate(lines, start=1):
+        source, tab, target = line.partition("\t")
+        if "\t" in target:
+            raise DataError("more than two columns. Write source, tab, target.", "pairs", number)
+        yield (source, target) if tab else (None, source)
+
+
+def format_predictions(
+    predictions: Iterable[Prediction], output_format: str, *, with_scores: bool = False
+) -> Iterator[str]:
+    """Yield what is written for each prediction, line ends included.
+
+    Args:
+        predictions: in order.
+        output_format: ``text``, one line a line (its candidates and scores between tabs); ``tsv``, a row a candidate
+            with line, rank, score and text; ``jsonl``, an object a line.
+        with_scores: write scores in ``text`` too.
+    """
+    for each in predictions:
+        if output_format == "jsonl":
+            yield json.dumps(each.to_values(), ensure_ascii=False) + "\n"
+        elif output_format == "tsv":
+            for rank, candidate in enumerate(each.candidates, start=1):
+                yield f"{each.line + 1}\t{rank}\t{candidate.score:.4f}\t{_cell(candidate.text)}\n"
+        elif with_scores or len(each.candidates) > 1:
+            cells = [
+                cell
+                for candidate in each.candidates
+                for cell in ([f"{candidate.score:.4f}"] if with_scores else []) + [_cell(candidate.text)]
+            ]
+            yield "\t".join(cells) + "\n"
+        else:
+            yield escape_line(each.text) + "\n"
+
+
+def _cell(text: str) -> str:
+    return escape_line(text).replace("\t", "\\t")

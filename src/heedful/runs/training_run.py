@@ -1,0 +1,112 @@
+"""Training, and going on with it."""
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.core.config import apply_settings, read_toml
+from heedful.core.errors import BundleError
+from heedful.core.storage import write_whole
+from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
+from heedful.runs.loaded import LoadedModel, load
+from heedful.runs.preparation import prepare_fitting
+from heedful.training import ConsoleReporter, Outcome, Reporter, RunFolder
+from heedful.training import resume as resume_training
+from heedful.training import train as start_training
+from heedful.training.checkpoint import Checkpoints
+
+CONFIG = "config.toml"
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a run ended.
+
+    Attributes:
+        path: the run's folder.
+        reason: the limit that was reached, or ``signal``.
+        num_steps: updates made.
+        best: scores of the best validation, whose model is in the bundle; empty if there was none.
+    """
+
+    path: Path
+    reason: str
+    num_steps: int
+    best: dict[str, float]
+
+    def summary(self) -> str:
+        """Return what the user should know."""
+        scores = ", ".join(f"{name} {value:.4g}" for name, value in self.best.items())
+        if self.reason == "signal":
+            return f"{self.path}: stopped after {self.num_steps:,} updates. `heedful resume {self.path}` goes on."
+        return f"{self.path}: {self.num_steps:,} updates; best on dev: {scores or 'none'}"
+
+    def load(self) -> LoadedModel:
+        """Open the bundle."""
+        return load(self.path)
+
+
+def train(
+    config: ConfigSource, out: Path | str, *, settings: Iterable[str] = (), reporter: Reporter | None = None
+) -> RunOutcome:
+    """Train a model.
+
+    Args:
+        config: nested values, the path of a TOML file, or a recipe's name.
+        out: folder of the new run; it must not exist.
+        settings: ``key=value`` on top of the configuration.
+        reporter: is told how it goes; absent means stderr.
+
+    Raises:
+        ConfigError: the configuration does not fit.
+        DataError: the data cannot be read as asked.
+        BundleError: the folder exists.
+        TrainingError: training diverged for good, or the disk is full.
+    """
+    run = read_run(config, settings)
+    folder = RunFolder(Path(out))
+    if folder.path.exists():
+        raise BundleError(f"{folder.path}: already there. Choose another `--out`, or go on with `heedful resume`.")
+    folder.path.mkdir(parents=True)
+    try:
+        write_whole(folder.path / CONFIG, run.toml().encode())
+        return _run(run, folder, reporter or ConsoleReporter())
+    except BaseException:
+        if Checkpoints(folder.checkpoints).last() is None and not folder.bundle.exists():
+            shutil.rmtree(folder.path, ignore_errors=True)  # nothing was learnt: leave the name free
+        raise
+
+
+def resume(path: Path | str, *, settings: Iterable[str] = (), reporter: Reporter | None = None) -> RunOutcome:
+    """Go on with a run exactly where its last checkpoint stands; without one, begin it.
+
+    Args:
+        path: the run's folder.
+        settings: ``key=value`` on top of its configuration, for example a longer limit; they are kept.
+        reporter: is told how it goes; absent means stderr.
+
+    Raises:
+        BundleError: no run there, a damaged checkpoint, changed data, or another trainer at work.
+        ConfigError: a setting that does not fit.
+        TrainingError: training diverged for good, or the disk is full.
+    """
+    folder = RunFolder(Path(path))
+    if not (folder.path / CONFIG).is_file():
+        raise BundleError(f"{folder.path}: no run to resume. Begin one with `heedful train`.")
+    run = parse_run(apply_settings(read_toml(folder.path / CONFIG), settings))
+    write_whole(folder.path / CONFIG, run.toml().encode())
+    return _run(run, folder, reporter or ConsoleReporter())
+
+
+def _run(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
+    fitting = prepare_fitting(run, folder.path, reporter.note)
+    is_begun = Checkpoints(folder.checkpoints).last() is not None
+    action = resume_training if is_begun else start_training
+    outcome = action(fitting, run.training, run.runtime, folder, reporter)
+    return _describe(folder, outcome)
+
+
+def _describe(folder: RunFolder, outcome: Outcome) -> RunOutcome:
+    best = outcome.best.scores if outcome.best else {}
+    return RunOutcome(folder.path, outcome.reason, outcome.state.step, best)

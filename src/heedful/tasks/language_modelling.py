@@ -1,0 +1,199 @@
+"""Text that goes on: a language model over lines, or over one long stream."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from heedful.core.errors import ConfigError
+from heedful.core.symbols import BOS_ID
+from heedful.core.types import Batch, LossSum, Sample
+from heedful.data.example import Example
+from heedful.data.prepare import is_stream
+from heedful.losses.cross_entropy import cross_entropy
+from heedful.metrics import perplexity
+from heedful.models.catalogue import AnyModelConfig, build_model
+from heedful.models.interfaces import Generates, VocabularySizes
+from heedful.models.stepping import make_step_fn
+from heedful.search import AnySearchConfig, SamplingConfig
+from heedful.search import search as run_search
+from heedful.tasks.config import TaskConfig
+from heedful.tasks.outcome import Candidate, Evaluation, Measured, TargetScore
+from heedful.tasks.rows import Row, group_rows
+from heedful.tasks.task import Task
+from heedful.tasks.words import share_by_word
+from heedful.text.codec import TextConfig
+from heedful.text.truncation import Truncations
+
+SAMPLE_TEMPERATURES = (0.5, 0.8, 1.0)
+
+
+class LanguageModellingConfig(TaskConfig):
+    """Keys of a task that continues text.
+
+    Attributes:
+        text: how text becomes symbols; only its target side (``text.target``, else ``text.source``) is used.
+        model: a language model.
+        context: symbols in a window of a stream; lines are windows by themselves.
+        search: how text is continued.
+    """
+
+    task: Literal["language_modelling"] = "language_modelling"
+    text: TextConfig = TextConfig()
+    model: AnyModelConfig
+    context: int = Field(256, ge=1)
+    search: AnySearchConfig = SamplingConfig()
+
+    @property
+    def is_stream(self) -> bool:
+        """True if the training text has no borders within."""
+        return is_stream(self.data.train)
+
+
+class LanguageModelling(Task):
+    """Reads the beginning of a text, writes the whole."""
+
+    config_class: ClassVar[type[TaskConfig]] = LanguageModellingConfig
+    config: LanguageModellingConfig
+    model: Generates
+
+    def build_model(self) -> Generates:
+        """Return a language model."""
+        config = self.config.model
+        model = build_model(config, VocabularySizes(target=self.codec.target_size))
+        if not isinstance(model, Generates):
+            raise ConfigError(
+                f"`model.kind` is `{config.kind}`, which writes no text. Try `transformer_language_model`."
+            )
+        return model
+
+    @property
+    def search(self) -> AnySearchConfig:
+        """The configured search."""
+        return self.config.search
+
+    @property
+    def directions(self) -> Mapping[str, bool]:
+        """The loss and the perplexities."""
+        return dict.fromkeys(("loss", "nats_per_character", "perplexity", "word_perplexity"), False)
+
+    def encode(self, example: Example, *, seed: int | None = None, truncations: Truncations | None = None) -> Row:
+        """Return the text's symbols; a line to be continued stands in `Example.source`."""
+        text = example.target if example.target is not None else example.source or ""
+        ids = self.codec.encode_target(text, seed, truncations=truncations, line=example.line)
+        return Row(line=example.line - 1, target=ids[:-1] if self.config.is_stream else ids)
+
+    def loss(self, batch: Batch, *, label_smoothing: float | None = None) -> LossSum:
+        """Return the cross-entropy of every symbol given those before it in its line or window."""
+        smoothing = self.config.loss.label_smoothing if label_smoothing is None else label_smoothing
+        return self._loss(batch, smoothing, first=0)
+
+    def _loss(self, batch: Batch, smoothing: float, first: int) -> LossSum:
+        batch = batch.to(self.device)
+        keep = batch.target_keep
+        hidden = self.model.decode(self.model.encode(batch), batch.target_input, keep)[:, first:]
+        keep, output = keep[:, first:], self.model.output
+        targets = batch.target_output[:, first:][keep]
+        return cross_entropy(hidden[keep], output.weight, output.bias, targets, label_smoothing=smoothing)
+
+    def predict_rows(self, rows: Sequence[Row], search: AnySearchConfig) -> list[tuple[Candidate, ...]]:
+        """Continue each text."""
+        batch = self.stack(rows)
+        memory = self.model.encode(batch)
+        end = None if self.config.is_stream else -1
+        found = run_search(
+            make_step_fn(self.model),
+            memory,
+            self.model.start(memory),
+            search,
+            lines=batch.lines,
+            seed=self.seed,
+            prefix=[list(row.target or ())[1:end] for row in rows],
+        )
+        decode = self.codec.decode_target
+        return [tuple(Candidate(decode(each.ids), each.score, each.log_prob) for each in best) for best in found]
+
+    def example_of(self, source: str | None, target: str, line: int) -> Example:
+        """Return the example of a text alone; a beginning given apart is put before it."""
+        return Example(target=target if source is None else source + target, line=line)
+
+    def score_rows(self, rows: Sequence[Row], targets: Sequence[str]) -> list[TargetScore]:
+        """Return the log-probability of each text; within a stream there is no end of sequence to be counted."""
+        batch = self.stack(rows)
+        hidden = self.model.decode(self.model.encode(batch), batch.target_input, batch.target_keep)
+        chosen = self.model.output.log_probs(hidden).gather(-1, batch.target_output[:, :, None])[:, :, 0]
+        scores = []
+        for row, text, values in zip(rows, targets, chosen.tolist(), strict=True):
+            ids = list(row.target or ())[1:]
+            log_probs = values[: len(ids)]
+            symbols = ids if self.config.is_stream else ids[:-1]
+            scores.append(
+                TargetScore(text, sum(log_probs), len(ids), share_by_word(symbols, log_probs, self.codec.decode_target))
+            )
+        return scores
+
+    def accepted(self, example: Example) -> tuple[str, ...]:
+        """Return the text itself."""
+        return (example.target or "",)
+
+    def measure(self, predictions: Sequence[str], references: Sequence[tuple[str, ...]]) -> list[Measured]:
+        """Return nothing: a continuation has no reference."""
+        return []
+
+    def evaluate(
+        self,
+        examples: Sequence[Example],
+        split: str,
+        *,
+        search: AnySearchConfig | None = None,
+        truncations: Truncations | None = None,
+    ) -> Evaluation:
+        """Measure how well the text is foretold: every symbol once, in a stream with half a window before it."""
+        start_s = time.perf_counter()
+        texts = [each.target or "" for each in examples]
+        if self.config.is_stream:
+            windows = self._windows(texts)
+        else:
+            windows = [(self.encode(each, truncations=truncations), 0) for each in examples]
+        total = count = 0.0
+        with self.inference():
+            for first in sorted({first for _, first in windows}):
+                for group in group_rows([row for row, start in windows if start == first]):
+                    part = self._loss(self.stack(group), 0.0, first)
+                    total, count = total + float(part.total), count + float(part.count)
+        measured = tuple(self._perplexities(total, int(count), texts))
+        self.signatures = {each.name: each.signature for each in measured}
+        return Evaluation(split, measured, len(examples), time.perf_counter() - start_s)
+
+    def _windows(self, texts: Sequence[str]) -> list[tuple[Row, int]]:
+        """Cut the stream into windows; of each but the first, the first half was counted in the one before."""
+        ids = list(chain.from_iterable(map(self.codec.target_symbols, texts)))
+        context, stride = self.config.context, max(self.config.context // 2, 1)
+        windows = [(Row(0, target=[BOS_ID, *ids[:context]]), 0)]
+        for line, end in enumerate(range(context, len(ids), stride), start=1):
+            begin = end + stride - context
+            windows.append((Row(line, target=[BOS_ID, *ids[begin : begin + context]]), context - stride))
+        return windows
+
+    def _perplexities(self, total: float, count: int, texts: Sequence[str]) -> Iterator[Measured]:
+        characters = sum(map(len, texts))
+        words = sum(len(text.split()) for text in texts)
+        how = "windows of a stream" if self.config.is_stream else "lines, end of sequence counted"
+        yield Measured("loss", total / max(count, 1), f"nats per symbol, {how}, no smoothing")
+        yield Measured("nats_per_character", total / max(characters, 1), f"{how}")
+        found = perplexity(total, max(count, 1), max(words + (0 if self.config.is_stream else len(texts)), 1))
+        yield Measured("perplexity", found.per_token, f"per symbol, {how}")
+        yield Measured("word_perplexity", found.per_word, f"per word, {how}")
+
+    def samples(self, evaluation: Evaluation, num_samples: int) -> list[Sample]:
+        """Return texts drawn from nothing, at three temperatures."""
+        limits = self.config.search.model_dump(include={"max_length", "min_length"})
+        found = []
+        with self.inference():
+            for temperature in SAMPLE_TEMPERATURES[:num_samples]:
+                search = SamplingConfig(temperature=temperature, max_length_ratio=None, **limits)
+                (candidates,) = self.predict_rows([self.encode(Example(target="", line=1))], search)
+                found.append(Sample(f"(temperature {temperature})", "", candidates[0].text))
+        return found

@@ -1,0 +1,47 @@
+"""Files and folders are switched in whole, with and without the system's exchanging rename."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from heedful.core import storage
+from heedful.core.storage import restore_folder, whole_folder, write_whole
+
+
+@pytest.fixture(params=["exchange", "two renames"])
+def _system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "two renames":
+        monkeypatch.setattr(storage, "_exchange", lambda one, other: False)
+
+
+@pytest.mark.usefixtures("_system")
+def test_a_folder_takes_the_place_of_another(tmp_path: Path) -> None:
+    for content in ("one", "two", "three"):
+        with whole_folder(tmp_path / "x") as folder:
+            (folder / "file").write_text(content)
+        assert (tmp_path / "x" / "file").read_text() == content
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_failed_block_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    with pytest.raises(RuntimeError), whole_folder(tmp_path / "x") as folder:
+        (folder / "file").write_text("half")
+        raise RuntimeError
+    assert os.listdir(tmp_path / "x") == [] and os.listdir(tmp_path) == ["x"]
+
+
+def test_a_folder_left_aside_comes_back(tmp_path: Path) -> None:
+    (tmp_path / ".x.previous").mkdir()
+    restore_folder(tmp_path / "x")
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_file_is_replaced_with_the_usual_rights(tmp_path: Path) -> None:
+    (tmp_path / "usual").write_bytes(b"")
+    for content in (b"one", b"two"):
+        write_whole(tmp_path / "file", content)
+        assert (tmp_path / "file").read_bytes() == content
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert sorted(os.listdir(tmp_path)) == ["file", "usual"]
