@@ -26,9 +26,14 @@ def test_a_folder_takes_the_place_of_another(tmp_path: Path) -> None:
 
 def test_a_failed_block_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
-    with pytest.raises(RuntimeError), whole_folder(tmp_path / "x") as folder:
-        (folder / "file").write_text("half")
-        raise RuntimeError
+
+    def fail() -> None:
+        with whole_folder(tmp_path / "x") as folder:
+            (folder / "file").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert os.listdir(tmp_path / "x") == [] and os.listdir(tmp_path) == ["x"]
 
 

@@ -1,4 +1,4 @@
-"""Tasks bind data, model, loss, search and metrics: what is trained, kept in a bundle, and used. Here is their table."""
+"""Tasks bind data, model, loss, search and metrics: what is trained, kept in a bundle, and used."""
 
 from heedful.tasks.bundle import Bundle, find_bundle, open_bundle, write_bundle
 from heedful.tasks.catalogue import TASKS, restore_task, task_class

@@ -1,4 +1,4 @@
-"""A bundle: the folder a user keeps. Weights, configuration, tokenizers, scores, card and a manifest that detects damage.
+"""A bundle, the folder a user keeps: weights, configuration, tokenizers, scores, card, and a manifest to find damage.
 
 ==================  ==================================================================================
 model.safetensors   float32 weights
