@@ -1,90 +1,139 @@
 """A run that was stopped and resumed ends as the one that was never stopped, bit for bit."""
 
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from toy_training import ToyTask
+from toy_training import RUNTIME, ToyTask, assert_same_end, last_checkpoint, make_config
 
 from heedful.core.errors import BundleError
-from heedful.core.runtime import RuntimeConfig
-from heedful.training import RunFolder, TrainingConfig, read_history, resume, train
-from heedful.training.checkpoint import Checkpoint, Checkpoints, read_checkpoint
-
-RUNTIME = RuntimeConfig(device="cpu", dtype="float32", threads=1, seed=3)
+from heedful.core.types import Batch, LossSum, Validation
+from heedful.training import Reporter, RunFolder, read_history, resume, train
+from heedful.training.records import Record
 
 
-def make_config(**changes: Any) -> TrainingConfig:
-    values = {
-        "max_steps": 29,
-        "validate_every": 6,
-        "log_every": 4,
-        "accumulate": 2,
-        "schedule": {"kind": "cosine", "peak": 0.02, "warmup_steps": 5},
-        "has_tensorboard": False,
-    }
-    return TrainingConfig.model_validate({**values, **changes})
+class StoppedTask(ToyTask):
+    """Sends its own process a signal in training loss number ``at_loss`` or in validation ``at_validation``."""
+
+    def __init__(self, *, number: int = signal.SIGTERM, at_loss: int = 0, at_validation: int = 0) -> None:
+        super().__init__()
+        self.number = number
+        self.at_loss = at_loss
+        self.at_validation = at_validation
+        self.num_validations = 0
+
+    def loss(self, batch: Batch) -> LossSum:
+        """See `ToyTask.loss`."""
+        if self.model.training and self.num_losses + 1 == self.at_loss + self.num_validations:
+            os.kill(os.getpid(), self.number)
+        return super().loss(batch)
+
+    def validate(self) -> Validation:
+        """See `ToyTask.validate`."""
+        self.num_validations += 1
+        if self.num_validations == self.at_validation:
+            os.kill(os.getpid(), self.number)
+        return super().validate()
 
 
-def last_checkpoint(folder: RunFolder) -> Checkpoint:
-    path = Checkpoints(folder.checkpoints).last()
-    assert path is not None
-    return read_checkpoint(path)
+class Notes(Reporter):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.records: list[Record] = []
+
+    def note(self, text: str) -> None:
+        """See `Reporter.note`."""
+        self.notes.append(text)
+
+    def recorded(self, record: Record) -> None:
+        """See `Reporter.recorded`."""
+        self.records.append(record)
 
 
-def without_times(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {key: value for key, value in each.items() if key not in ("elapsed_s", "targets_per_s", "seconds")}
-        for each in records
-    ]
-
-
-def assert_same_end(one: RunFolder, other: RunFolder) -> None:
-    a, b = last_checkpoint(one), last_checkpoint(other)
-    for kind in ("model", "optimizer", "averages"):
-        left, right = getattr(a, kind), getattr(b, kind)
-        assert left.keys() == right.keys()
-        for name in left:
-            assert torch.equal(left[name], right[name]), (kind, name)
-    assert a.random == b.random
-    for name in ("step", "position", "best", "num_worse", "guard", "num_targets", "norm"):
-        assert getattr(a.facts.state, name) == getattr(b.facts.state, name), name
-    assert without_times(read_history(one.history)) == without_times(read_history(other.history))
-    assert (one.bundle / "weights.txt").read_text() == (other.bundle / "weights.txt").read_text()
-
-
-@pytest.mark.parametrize("averaging", [{"kind": "none"}, {"kind": "ema", "decay": 0.9}, {"kind": "last", "k": 3}])
-@pytest.mark.parametrize("stop", [1, 11, 12, 28])
-def test_resumed_run_ends_bit_equal(tmp_path: Path, averaging: dict[str, Any], stop: int) -> None:
+@pytest.mark.parametrize(
+    ("averaging", "stop", "number"),
+    [
+        ({"kind": "ema", "decay": 0.9}, 1, signal.SIGTERM),
+        ({"kind": "ema", "decay": 0.9}, 12, signal.SIGINT),
+        ({"kind": "last", "k": 3}, 28, signal.SIGTERM),
+        ({"kind": "none"}, 11, signal.SIGTERM),
+    ],
+)
+def test_run_stopped_by_a_signal_resumes_bit_equal(
+    tmp_path: Path, averaging: dict[str, Any], stop: int, number: int
+) -> None:
     config = make_config(averaging=averaging)
     whole, parts = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
     train(ToyTask(), config, RUNTIME, whole)
-    task = StoppedTask(after=2 * stop)
-    assert train(task, config, RUNTIME, parts).reason == "signal"
+    assert train(StoppedTask(number=number, at_loss=2 * stop), config, RUNTIME, parts).reason == "signal"
     assert last_checkpoint(parts).facts.state.step == stop
     torch.rand(7)
     assert resume(ToyTask(), config, RUNTIME, parts).reason == "max_steps"
     assert_same_end(whole, parts)
+    steps = [each["step"] for each in read_history(whole.history) if each["kind"] == "validation"]
+    assert steps == [6, 12, 18, 24, 29]
 
 
-class StoppedTask(ToyTask):
-    """Sends its own process SIGTERM while it computes the loss number ``after``."""
+@pytest.mark.parametrize("averaging", [{"kind": "last", "k": 2}, {"kind": "ema"}])
+def test_validation_broken_off_by_a_signal_is_made_up_for(tmp_path: Path, averaging: dict[str, Any]) -> None:
+    config = make_config(averaging=averaging)
+    whole, parts = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
+    train(ToyTask(), config, RUNTIME, whole)
+    assert train(StoppedTask(at_validation=2), config, RUNTIME, parts).reason == "signal"
+    assert last_checkpoint(parts).facts.state.step == 12
+    assert last_checkpoint(parts).facts.state.validated_step == 6
+    resume(ToyTask(), config, RUNTIME, parts)
+    assert_same_end(whole, parts)
 
-    def __init__(self, after: int) -> None:
-        super().__init__()
-        self.after = after
-        self.num_training_losses = 0
 
-    def loss(self, batch: Any) -> Any:
-        """See `Trainable.loss`."""
-        import os
-        import signal
+def test_limit_can_be_raised(tmp_path: Path) -> None:
+    schedule = {"kind": "constant", "peak": 0.02}
+    whole, parts = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
+    train(ToyTask(), make_config(schedule=schedule, max_steps=24), RUNTIME, whole)
+    train(ToyTask(), make_config(schedule=schedule, max_steps=12), RUNTIME, parts)
+    assert resume(ToyTask(), make_config(schedule=schedule, max_steps=12), RUNTIME, parts).state.step == 12
+    resume(ToyTask(), make_config(schedule=schedule, max_steps=24), RUNTIME, parts)
+    assert_same_end(whole, parts)
 
-        self.num_training_losses += self.model.training
-        if self.model.training and self.num_training_losses == self.after:
-            os.kill(os.getpid(), signal.SIGTERM)
+
+CHILD = """
+import sys, time
+from pathlib import Path
+from toy_training import RUNTIME, ToyTask, make_config
+from heedful.training import RunFolder, train
+
+class SlowTask(ToyTask):
+    def loss(self, batch):
+        time.sleep(0.002)
         return super().loss(batch)
+
+train(SlowTask(), make_config(max_steps=120), RUNTIME, RunFolder(Path(sys.argv[1])))
+"""
+
+
+def test_killed_run_resumes_bit_equal(tmp_path: Path) -> None:
+    whole, parts = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HEEDFUL_NO_TYPE_HOOK": "1"}
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(parts.path)], env=environment)
+    train(ToyTask(), make_config(max_steps=120), RUNTIME, whole)
+    while not read_history(parts.history) and child.poll() is None:
+        time.sleep(0.003)
+    time.sleep(random.Random().uniform(0, 0.4))
+    child.kill()
+    assert child.wait() == -signal.SIGKILL, "the child ended by itself"
+    with open(parts.history, "a", encoding="utf-8") as file:
+        file.write('{"kind": "tra')
+    resume(ToyTask(), make_config(max_steps=120), RUNTIME, parts)
+    assert_same_end(whole, parts)
 
 
 def test_folders_are_neither_overwritten_nor_invented(tmp_path: Path) -> None:
@@ -96,3 +145,11 @@ def test_folders_are_neither_overwritten_nor_invented(tmp_path: Path) -> None:
         train(ToyTask(), make_config(), RUNTIME, folder)
     with folder.lock(), pytest.raises(BundleError, match="another process"):
         resume(ToyTask(), make_config(), RUNTIME, folder)
+
+
+def test_a_changed_setting_is_warned_of(tmp_path: Path) -> None:
+    folder, notes = RunFolder(tmp_path / "run"), Notes()
+    train(ToyTask(), make_config(max_steps=2), RUNTIME, folder)
+    bf16 = RUNTIME.model_copy(update={"dtype": "bfloat16"})
+    resume(ToyTask(), make_config(max_steps=3), bf16, folder, notes)
+    assert any("`dtype` was float32 and is bfloat16 now" in each for each in notes.notes)

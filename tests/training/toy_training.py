@@ -1,7 +1,9 @@
 """The smallest task: guess the next symbol of short rows from the one before it. Dropout makes random states matter."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,7 +11,10 @@ from torch import nn
 from torch.nn import functional
 
 from heedful.core.errors import ConfigError
+from heedful.core.runtime import RuntimeConfig
 from heedful.core.types import Batch, LossSum, PlacedBatch, Position, Sample, Trainable, Validation
+from heedful.training import RunFolder, TrainingConfig, read_history
+from heedful.training.checkpoint import Checkpoint, Checkpoints, read_checkpoint
 
 VOCABULARY = 13
 EPOCH_BATCHES = 7
@@ -119,3 +124,52 @@ def _join(batches: list[Batch]) -> Batch:
     return Batch(
         lines=torch.cat([each.lines for each in batches]), target=torch.cat(targets), target_lengths=torch.cat(lengths)
     )
+
+
+RUNTIME = RuntimeConfig(device="cpu", dtype="float32", threads=1, seed=3)
+
+
+def make_config(**changes: Any) -> TrainingConfig:
+    """Return a short training with some of its values changed."""
+    values = {
+        "max_steps": 29,
+        "validate_every": 6,
+        "log_every": 4,
+        "accumulate": 2,
+        "schedule": {"kind": "cosine", "peak": 0.02, "warmup_steps": 5},
+        "has_tensorboard": False,
+    }
+    return TrainingConfig.model_validate({**values, **changes})
+
+
+def last_checkpoint(folder: RunFolder) -> Checkpoint:
+    """Return the newest checkpoint of a run."""
+    path = Checkpoints(folder.checkpoints).last()
+    assert path is not None
+    return read_checkpoint(path)
+
+
+def without_times(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a history without what the clock decides."""
+    times = ("elapsed_s", "targets_per_s", "seconds")
+    return [{key: value for key, value in each.items() if key not in times} for each in records]
+
+
+def random_streams(checkpoint: Checkpoint) -> list[Any]:
+    """Return the random states of a checkpoint without Python's own, from which the type checker of the tests draws."""
+    return [{**json.loads(each), "python": None} for each in checkpoint.random]
+
+
+def assert_same_end(one: RunFolder, other: RunFolder) -> None:
+    """Check that two runs ended alike, bit for bit."""
+    a, b = last_checkpoint(one), last_checkpoint(other)
+    for kind in ("model", "optimizer", "averages"):
+        left, right = getattr(a, kind), getattr(b, kind)
+        assert left.keys() == right.keys()
+        for name in left:
+            assert torch.equal(left[name], right[name]), (kind, name)
+    assert random_streams(a) == random_streams(b)
+    for name in ("step", "position", "best", "num_worse", "guard", "num_targets", "norm"):
+        assert getattr(a.facts.state, name) == getattr(b.facts.state, name), name
+    assert without_times(read_history(one.history)) == without_times(read_history(other.history))
+    assert (one.bundle / "weights.txt").read_text() == (other.bundle / "weights.txt").read_text()

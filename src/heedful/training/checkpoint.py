@@ -14,7 +14,6 @@ from pathlib import Path
 
 import safetensors
 import safetensors.torch
-import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
@@ -66,7 +65,7 @@ class Checkpoint:
 
     Attributes:
         model: float32 masters and buffers by name; a shared one once.
-        optimizer: AdamW's averages as ``parameter/key``.
+        optimizer: AdamW's averages of gradients.
         averages: of weights.
         random: random states of each process.
         facts: the rest.
@@ -200,22 +199,6 @@ def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
         raise BundleError(f"The checkpoint is of another model: they differ in `{differing[0]}`.")
     for name, place in places.items():
         place.copy_(tensors[name])
-
-
-def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's state as ``parameter/key``."""
-    states = ((name, optimizer.state.get(parameter, {})) for name, parameter in model.named_parameters())
-    return {f"{name}/{key}": tensor for name, state in states for key, tensor in state.items()}
-
-
-def load_optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Give the optimiser the state it had."""
-    parameters = dict(model.named_parameters())
-    optimizer.state.clear()
-    for name, tensor in tensors.items():
-        owner, _, key = name.rpartition("/")
-        parameter = parameters[owner]
-        optimizer.state[parameter][key] = tensor.clone().to(parameter.device)
 
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:

@@ -20,9 +20,7 @@ from heedful.training.checkpoint import (
     Facts,
     Setting,
     load_model_tensors,
-    load_optimizer_tensors,
     model_tensors,
-    optimizer_tensors,
     read_checkpoint,
 )
 from heedful.training.config import TrainingConfig
@@ -30,7 +28,7 @@ from heedful.training.events import Events
 from heedful.training.folder import RunFolder
 from heedful.training.guard import watch_loss
 from heedful.training.history import History
-from heedful.training.optim import build_optimizer
+from heedful.training.optim import AdamW
 from heedful.training.processes import Group, join_group
 from heedful.training.progress import Reporter, SilentReporter
 from heedful.training.records import Record, RollbackRecord, TrainRecord, UpdateRecord, ValidationRecord
@@ -151,7 +149,7 @@ class Trainer:
         self.device = choose_device(runtime.device)
         self.dtype = choose_dtype(runtime.dtype, self.device)
         self.model = trainable.model.to(self.device)
-        self.optimizer = build_optimizer(self.model, config.optimizer)
+        self.optimizer = AdamW(self.model, config.optimizer)
         self.averaging = build_averaging(self.model, config.averaging)
         self.updater = Updater(trainable, self.optimizer, config, group, self.device, self.dtype)
         self.checkpoints = Checkpoints(folder.checkpoints)
@@ -173,6 +171,8 @@ class Trainer:
         with self.signals:
             try:
                 reason = self._train()
+            except OSError as error:
+                raise TrainingError(self._explain_loss_of(error)) from error
             finally:
                 self.events.close()
         self.reporter.note(_describe_end(reason, self.state))
@@ -191,9 +191,17 @@ class Trainer:
                 return reason
             self._update()
 
+    def _explain_loss_of(self, error: OSError) -> str:
+        place = f"{error.filename}: " if error.filename else ""
+        return (
+            f"Training stopped at step {self.state.step:,}: {place}{error.strerror or error}. "
+            f"The last good checkpoint is {self.checkpoints.last()}. Mend this, then resume."
+        )
+
     # ------------------------------------------------------------------------------------------------ beginning
 
     def _open(self, *, is_resumed: bool) -> None:
+        self.trainable.is_better(self.config.metric, 0.0, 0.0)  # An unknown name is told now, not an hour later.
         set_seed(self.runtime.seed + self.group.rank)
         if self.group.is_first:
             self._check_folder(is_resumed=is_resumed)
@@ -240,7 +248,7 @@ class Trainer:
             raise BundleError(f"{self.checkpoints.path}: there is no checkpoint to go on from.")
         checkpoint = read_checkpoint(path)
         load_model_tensors(self.model, checkpoint.model)
-        load_optimizer_tensors(self.model, self.optimizer, checkpoint.optimizer)
+        self.optimizer.load(checkpoint.optimizer)
         self.averaging.load(checkpoint.averages)
         if self.group.is_first:
             self.history.cut(checkpoint.facts.history_bytes)
@@ -388,8 +396,9 @@ class Trainer:
             return
         facts = Facts(FORMAT, self.state, self._setting(), self.history.sync())
         self.events.sync()
-        optimizer = optimizer_tensors(self.model, self.optimizer)
-        self.checkpoints.save(Checkpoint(model_tensors(self.model), optimizer, self.averaging.tensors(), random, facts))
+        self.checkpoints.save(
+            Checkpoint(model_tensors(self.model), self.optimizer.tensors(), self.averaging.tensors(), random, facts)
+        )
         self.checkpoints.keep(self.config.keep_checkpoints, [self.state.best.step] if self.state.best else [])
 
     def _setting(self) -> Setting:

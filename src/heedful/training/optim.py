@@ -1,5 +1,6 @@
 """The optimiser, and what happens to gradients before it sees them."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import torch
@@ -26,33 +27,69 @@ class AdamWConfig(Config):
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
 
 
-def build_optimizer(model: nn.Module, config: AdamWConfig) -> torch.optim.AdamW:
-    """Return AdamW over the trainable parameters, in two groups: those that decay and those that are spared.
+class AdamW:
+    """AdamW over a model's trainable parameters, on torch's fused kernel.
 
-    The fused kernel updates two million float32 weights in 1.2 ms on one CPU thread; the loop over tensors takes 7.6
-    ms.
+    The kernel updates two million float32 weights in 1.2 ms on one CPU thread, where a loop over tensors takes 7.6 ms.
+    It is called directly because the first `torch.optim.Optimizer` of a process imports torch's compiler, which takes
+    longer than `import torch`; a test holds both equal, bit for bit.
     """
-    parameters = [each for each in model.parameters() if each.requires_grad]
-    groups = [
-        {"params": [each for each in parameters if each.ndim >= 2], "weight_decay": config.weight_decay},
-        {"params": [each for each in parameters if each.ndim < 2], "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=True)
+
+    def __init__(self, model: nn.Module, config: AdamWConfig) -> None:
+        self.config = config
+        self.parameters = {name: each for name, each in model.named_parameters() if each.requires_grad}
+        self.first = {name: torch.zeros_like(each, requires_grad=False) for name, each in self.parameters.items()}
+        self.second = {name: torch.zeros_like(each, requires_grad=False) for name, each in self.parameters.items()}
+        device = next(iter(self.parameters.values())).device
+        self.num_steps = torch.zeros((), dtype=torch.float32, device=device)
+
+    def clear_gradients(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Update every parameter from its gradient."""
+        self.num_steps += 1
+        for has_decay in (True, False):
+            names = [name for name, each in self.parameters.items() if (each.ndim >= 2) == has_decay]
+            torch._fused_adamw_(
+                [self.parameters[name] for name in names],
+                [gradient for name in names if (gradient := self.parameters[name].grad) is not None],
+                [self.first[name] for name in names],
+                [self.second[name] for name in names],
+                [],
+                [self.num_steps] * len(names),
+                lr=rate,
+                beta1=self.config.betas[0],
+                beta2=self.config.betas[1],
+                weight_decay=self.config.weight_decay if has_decay else 0.0,
+                eps=self.config.eps,
+                amsgrad=False,
+                maximize=False,
+            )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must hold."""
+        first = {f"{name}/first": each for name, each in self.first.items()}
+        second = {f"{name}/second": each for name, each in self.second.items()}
+        return {**first, **second, "num_steps": self.num_steps}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Take over what a checkpoint held."""
+        for name, place in self.tensors().items():
+            place.copy_(tensors[name])
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of every group."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
-def gradients_of(parameters: list[nn.Parameter]) -> list[Tensor]:
+def gradients_of(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
     """Return the gradient of each parameter; one that took no part gets zeros, in one process as in many."""
+    gradients = []
     for parameter in parameters:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients.append(parameter.grad)
+    return gradients
 
 
 def norm_of(gradients: list[Tensor]) -> float:

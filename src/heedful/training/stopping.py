@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Literal
 
+from heedful.core.errors import ConfigError, did_you_mean
 from heedful.core.types import Trainable
 from heedful.training.config import TrainingConfig
 from heedful.training.state import Best, State
@@ -64,12 +65,15 @@ def remember_best(trainable: Trainable, metric: str, scores: dict[str, float], s
     """Take note of a validation; return whether it is the best so far. A score that is no number never is.
 
     Raises:
-        ConfigError: from `Trainable.is_better`, when there is no such score.
+        ConfigError: validation gives no such score.
     """
-    new = scores.get(metric, math.nan)
-    is_better = trainable.is_better(metric, new, state.best.score if state.best else new)
-    is_first = state.best is None and not math.isnan(new)
-    if is_first or (is_better and not math.isnan(new)):
+    if metric not in scores:
+        raise ConfigError(
+            f"`training.metric` is `{metric}`, which validation does not give. {did_you_mean(metric, scores)}"
+        )
+    new = scores[metric]
+    is_best = state.best is None or trainable.is_better(metric, new, state.best.score)
+    if is_best and not math.isnan(new):
         state.best = Best(step=state.step, score=new, scores=scores)
         state.num_worse = 0
         return True

@@ -13,7 +13,7 @@ from heedful.core.runtime import compute_in
 from heedful.core.types import Batch, PlacedBatch, Position, Trainable
 from heedful.training.config import TrainingConfig
 from heedful.training.guard import find_fault
-from heedful.training.optim import divide_and_clip, gradients_of, norm_of, set_rate
+from heedful.training.optim import AdamW, divide_and_clip, gradients_of, norm_of
 from heedful.training.processes import Group
 
 
@@ -47,7 +47,7 @@ class Updater:
     def __init__(
         self,
         trainable: Trainable,
-        optimizer: torch.optim.Optimizer,
+        optimizer: AdamW,
         config: TrainingConfig,
         group: Group,
         device: torch.device,
@@ -59,7 +59,6 @@ class Updater:
         self.group = group
         self.device = device
         self.dtype = dtype
-        self.parameters = [each for each in trainable.model.parameters() if each.requires_grad]
 
     def compute(self, batches: Iterator[PlacedBatch], ask: Callable[[], tuple[float, bool]]) -> Sums:
         """Leave the summed gradients of an update's micro-batches in the parameters; return the sums.
@@ -71,7 +70,7 @@ class Updater:
             ask: returns, once the gradients are there, the time spent so far (that of the first process counts) and
                 whether this process was asked to stop.
         """
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.clear_gradients()
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         count = torch.zeros((), dtype=torch.float64, device=self.device)
         positions = []
@@ -97,7 +96,7 @@ class Updater:
         Returns:
             The norm of the gradient, and what is wrong with the update if it was not made.
         """
-        gradients = gradients_of(self.parameters)
+        gradients = gradients_of(self.optimizer.parameters.values())
         self.group.add_all(gradients)
         if sums.count == 0:
             return 0.0, None
@@ -106,8 +105,7 @@ class Updater:
         if fault:
             return summed, fault
         norm = divide_and_clip(gradients, count=sums.count, norm=summed, clip_norm=self.config.clip_norm)
-        set_rate(self.optimizer, rate)
-        self.optimizer.step()
+        self.optimizer.step(rate)
         return norm, None
 
     def _take(self, batches: Iterator[PlacedBatch]) -> Iterator[PlacedBatch]:
