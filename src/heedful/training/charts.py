@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from heedful.training.markup import escape
 
-WIDTH, HEIGHT = 560, 300
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 44
+WIDTH, HEIGHT = 560.0, 300.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 12.0, 44.0
 MAX_POINTS = 200
 MARKED_POINTS = 40
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2", "1 4")

@@ -396,9 +396,8 @@ class Trainer:
             return
         facts = Facts(FORMAT, self.state, self._setting(), self.history.sync())
         self.events.sync()
-        self.checkpoints.save(
-            Checkpoint(model_tensors(self.model), self.optimizer.tensors(), self.averaging.tensors(), random, facts)
-        )
+        model, optimizer, averages = model_tensors(self.model), self.optimizer.tensors(), self.averaging.tensors()
+        self.checkpoints.save(Checkpoint(model, optimizer, averages, random, facts))
         self.checkpoints.keep(self.config.keep_checkpoints, [self.state.best.step] if self.state.best else [])
 
     def _setting(self) -> Setting:

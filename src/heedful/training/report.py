@@ -153,8 +153,8 @@ def _show(value: object) -> str:
 
 
 def _points(records: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:
-    return [(each["step"], each[name]) for each in records]
+    return [(float(each["step"]), float(each[name])) for each in records]
 
 
 def _score_points(records: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:
-    return [(each["step"], each["scores"][name]) for each in records if name in each["scores"]]
+    return [(float(each["step"]), float(each["scores"][name])) for each in records if name in each["scores"]]
