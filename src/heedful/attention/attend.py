@@ -7,8 +7,9 @@ from torch.nn import functional
 
 from heedful.attention.dropout import Dropout
 from heedful.attention.masks import AttentionMask
+from heedful.attention.short import attend_short
 from heedful.attention.tap import ScopedTap
-from heedful.attention.weights import biased_softmax, masked_softmax, zero_empty_rows
+from heedful.attention.weights import masked_softmax, zero_empty_rows
 
 Query = Float[Tensor, "B H Q E"]
 Keys = Float[Tensor, "B H K E"]
@@ -37,7 +38,10 @@ def attend(
     if tap is not None and (tap.wants("scores") or tap.wants("weights")):
         return _attend_watched(query, keys, values, mask, dropout, tap)
     if (dropout is not None and dropout.is_active) or not _is_fused_quicker(query, keys):
-        return _attend_plain(query, keys, values, mask, dropout)
+        factors = None
+        if dropout is not None and dropout.is_active:
+            factors = dropout(query.new_ones(*query.shape[:3], keys.shape[2]))
+        return attend_short(query, keys, values, mask, factors)
     return _attend_fused(query, keys, values, mask)
 
 
@@ -60,24 +64,6 @@ def _attend_watched(
     scores_BHQK = tap.visit("scores", query @ keys.mT * query.shape[-1] ** -0.5)
     weights_BHQK = tap.visit("weights", masked_softmax(scores_BHQK, mask))
     return (weights_BHQK if dropout is None else dropout(weights_BHQK)) @ values
-
-
-def _attend_plain(
-    query: Query, keys: Keys, values: Values, mask: AttentionMask | None, dropout: Dropout | None
-) -> Query:
-    """Two batched products with a softmax between; scale and mask ride along in the first."""
-    heads = query.shape[:2]
-    query_ZQE, keys_ZKE, values_ZKE = query.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
-    scale = query.shape[-1] ** -0.5
-    if mask is None:
-        weights_ZQK = torch.bmm(query_ZQE * scale, keys_ZKE.mT).softmax(-1)
-    else:
-        bias = mask.folded_bias(query.dtype, heads[1])
-        scores_ZQK = torch.baddbmm(bias, query_ZQE, keys_ZKE.mT, alpha=scale)
-        weights_ZQK = biased_softmax(scores_ZQK.view(*heads, *scores_ZQK.shape[1:]), mask).flatten(0, 1)
-    if dropout is not None:
-        weights_ZQK = dropout(weights_ZQK)
-    return torch.bmm(weights_ZQK, values_ZKE).view(query.shape)
 
 
 def _attend_fused(query: Query, keys: Keys, values: Values, mask: AttentionMask | None) -> Query:

@@ -70,16 +70,17 @@ class AttentionMask(Selectable):
 
         The number is finite, so that a row with nothing kept has no NaN, in the forward pass or in gradients.
         """
-        return self.folded_bias(dtype, 1)
+        return self.padded_bias(dtype, self.keep.shape[2])
 
-    def folded_bias(self, dtype: torch.dtype, num_heads: int) -> Float[Tensor, "BH Q K"]:
-        """Return the bias for scores whose heads are folded into the batch axis; not repeated if rows are alike."""
-        key = (dtype, num_heads if self.keep.shape[0] > 1 else 1)
-        if key not in self._biases:
-            bias = torch.zeros(self.keep.shape, dtype=dtype, device=self.keep.device)
-            bias.masked_fill_(~self.keep, torch.finfo(dtype).min / 2)
-            self._biases[key] = bias.repeat_interleave(key[1], dim=0) if key[1] != 1 else bias
-        return self._biases[key]
+    def padded_bias(self, dtype: torch.dtype, width: int) -> Float[Tensor, "B Q P"]:
+        """Return the bias for scores whose keys are padded to a width; no query sees the padding."""
+        if (dtype, width) not in self._biases:
+            bias = torch.full(
+                (*self.keep.shape[:2], width), torch.finfo(dtype).min / 2, dtype=dtype, device=self.keep.device
+            )
+            bias[:, :, : self.keep.shape[2]].masked_fill_(self.keep, 0.0)
+            self._biases[dtype, width] = bias
+        return self._biases[dtype, width]
 
     @cached_property
     def has_empty_rows(self) -> bool:

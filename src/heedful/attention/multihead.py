@@ -125,8 +125,8 @@ class SelfAttention(MultiHeadAttention):
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Return for each position what it gathers from the positions that the mask lets it see."""
-        query, pairs = self._project(hidden, 0)
-        return self._attend(query, pairs[:, :, 0], pairs[:, :, 1], mask, tap, gates)
+        query, keys, values = self._project(hidden, 0).unbind(2)
+        return self._attend(query, keys, values, mask, tap, gates)
 
     def start(self, num_rows: int) -> KeyValueCache:
         """Return the cache of ``num_rows`` rows that have read nothing."""
@@ -145,14 +145,14 @@ class SelfAttention(MultiHeadAttention):
 
         Equal to ``forward`` over the whole sequence with the causal mask.
         """
-        query, pairs = self._project(hidden, cache.length)
+        projected_RHCTE = self._project(hidden, cache.length)
         num_new = hidden.shape[1]
         mask = None
         if num_new > 1:
             keep = causal_keep(num_new, cache.length + num_new, cache.length, device=hidden.device)
             mask = AttentionMask(keep=keep[None])
-        cache = cache.append(pairs)
-        return self._attend(query, cache.keys, cache.values, mask, tap, gates), cache
+        cache = cache.append(projected_RHCTE[:, :, 1:])
+        return self._attend(projected_RHCTE[:, :, 0], cache.keys, cache.values, mask, tap, gates), cache
 
     def keep_heads(self, heads: Sequence[int]) -> None:
         """Remove all heads but these (in this order); the parameters are new ones, so make optimisers afterwards."""
@@ -161,15 +161,14 @@ class SelfAttention(MultiHeadAttention):
             self.input_bias = _keep_rows(self.input_bias, heads, 3 * self.head_dim)
         self._keep_output_heads(heads)
 
-    def _project(
-        self, hidden: Float[Tensor, "B T D"], offset: int
-    ) -> tuple[Float[Tensor, "B H T E"], Float[Tensor, "B H 2 T E"]]:
+    def _project(self, hidden: Float[Tensor, "B T D"], offset: int) -> Float[Tensor, "B H 3 T E"]:
+        """Return query, key and value; the first position stands at ``offset``."""
         fused_BTX = functional.linear(hidden, self.input_weight, self.input_bias)
         fused_BHCTE = _to_heads(fused_BTX, self.num_heads, 3, self.head_dim)
         if self.rotary is None:
-            return fused_BHCTE[:, :, 0], fused_BHCTE[:, :, 1:]
+            return fused_BHCTE
         query, keys, values = fused_BHCTE.unbind(2)
-        return self.rotary(query, offset), torch.stack([self.rotary(keys, offset), values], dim=2)
+        return torch.stack([self.rotary(query, offset), self.rotary(keys, offset), values], dim=2)
 
 
 class CrossAttention(MultiHeadAttention):
@@ -208,7 +207,8 @@ class CrossAttention(MultiHeadAttention):
         """Return the keys and values of a memory: once for a source, whatever the number of steps."""
         fused_BKX = functional.linear(memory, self.memory_weight, self.memory_bias)
         fused_BHCKE = _to_heads(fused_BKX, self.num_heads, 2, self.head_dim)
-        return KeyValues(keys=fused_BHCKE[:, :, 0], values=fused_BHCKE[:, :, 1])
+        keys, values = fused_BHCKE.unbind(2)
+        return KeyValues(keys=keys, values=values)
 
     def forward(
         self,
