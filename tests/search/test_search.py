@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from tests.search.toy import ToyMemory, start, step, toy
+from tests.search.toy import ToyMemory, log_prob_of, start, step, toy
 
 from heedful.core.errors import ConfigError, RequestError
 from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -20,12 +20,6 @@ def find(memory: ToyMemory, config, **options) -> list[list[Hypothesis]]:
     rows = memory.table.shape[0]
     options.setdefault("lines", torch.arange(rows))
     return search(step, memory, start(memory), config, **options)
-
-
-def log_prob_of(memory: ToyMemory, row: int, ids: tuple[int, ...]) -> float:
-    """Return the forced log-probability of a whole output, EOS included."""
-    path = [BOS_ID, BOS_ID, *ids, EOS_ID]
-    return sum(memory.table[row, a, b, c].double().item() for a, b, c in zip(path, path[1:], path[2:], strict=False))
 
 
 def score_of(memory: ToyMemory, row: int, ids: tuple[int, ...], config: BeamConfig) -> float:
@@ -141,7 +135,7 @@ def test_company_does_not_matter(config) -> None:
     lengths = torch.tensor([1 + row % 3 for row in range(23)])
     prefix = [[4] * (row % 4) for row in range(23)]
     together = find(memory, config, source_lengths=lengths, prefix=prefix, keep_attention=True)
-    for row in range(23):
+    for row in range(0, 23, 3):
         rows = torch.tensor([row])
         alone = find(
             memory.select(rows),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heedful.core.symbols import BOS_ID
+from heedful.core.symbols import BOS_ID, EOS_ID
 from heedful.core.types import Selectable, StepOutput
 
 
@@ -46,3 +46,9 @@ def step(ids: Tensor, memory: Selectable, state: Selectable) -> StepOutput:
     rows = torch.arange(ids.shape[0])[:, None]
     log_probs = memory.table[rows, state.previous.view_as(ids), ids]
     return StepOutput(log_probs, ToyState(ids.flatten()), memory.attention[rows, ids])
+
+
+def log_prob_of(memory: ToyMemory, row: int, ids: tuple[int, ...]) -> float:
+    """Return the forced log-probability of a whole output, EOS included."""
+    path = [BOS_ID, BOS_ID, *ids, EOS_ID]
+    return sum(memory.table[row, a, b, c].double().item() for a, b, c in zip(path, path[1:], path[2:], strict=False))

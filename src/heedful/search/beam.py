@@ -19,6 +19,7 @@ from heedful.core.types import Selectable, StepFn
 from heedful.search.config import BeamConfig
 from heedful.search.constraints import IMPOSSIBLE, Constraints
 from heedful.search.hypothesis import Hypothesis, rank
+from heedful.search.largest import largest
 from heedful.search.penalties import LengthPenalty, coverage_penalty
 
 COMPACT_SHARE = 1 / 8
@@ -168,10 +169,14 @@ def expand(log_prob: Float[Tensor, "B N"], log_probs: Float[Tensor, "B N V"], wi
     The best of each hypothesis come first, then the best of these: that spares adding and sorting ``N x V`` numbers.
     """
     depth = min(width, log_probs.shape[2])
-    values, symbols = log_probs.topk(depth, dim=2)
-    totals, order = (log_prob[:, :, None] + values).flatten(1).sort(dim=1, descending=True, stable=True)
+    values, symbols = largest(log_probs.flatten(0, 1), depth)
+    totals, order = (
+        (log_prob[:, :, None] + values.view(*log_prob.shape, depth))
+        .flatten(1)
+        .sort(dim=1, descending=True, stable=True)
+    )
     order = order[:, :width]
-    return Candidates(order // depth, symbols.flatten(1).gather(1, order), totals[:, :width])
+    return Candidates(order // depth, symbols.view(totals.shape).gather(1, order), totals[:, :width])
 
 
 def _finish(

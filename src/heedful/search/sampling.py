@@ -8,9 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.search.config import SamplingConfig
+from heedful.search.largest import largest
 from heedful.search.walk import Chooser
 
-FIRST_LOOK = 128
+FIRST_LOOK = 64
 """How many of the most probable symbols are sorted at first to find a nucleus; more only where these do not hold it."""
 
 
@@ -71,14 +72,14 @@ def nucleus(
     logits = log_probs / config.temperature
     look = min(size, config.top_k or FIRST_LOOK)
     while True:
-        values, symbols = logits.topk(look, dim=2)
+        values, symbols = (each.view(*logits.shape[:2], look) for each in largest(logits.flatten(0, 1), look))
         if config.top_k:
             probabilities = torch.softmax(values, dim=2)
             break
         probabilities = (values - logits.logsumexp(dim=2, keepdim=True)).exp()
         if look == size or bool((probabilities.sum(dim=2) >= config.top_p).all()):
             break
-        look = min(size, look * 4)
+        look = min(size, look * 8)
     before = probabilities.cumsum(dim=2) - probabilities
     return probabilities.masked_fill(before >= config.top_p, 0), symbols
 
