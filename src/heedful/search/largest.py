@@ -27,7 +27,7 @@ def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R 
 def fold(values: Float[Tensor, "R V"], count: int, width: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     """Find the `width` groups' maxima, the groups of the `count` largest maxima, and the largest within these."""
     folded = width * GROUP
-    groups = values[:, :folded].unflatten(1, (GROUP, width))
+    groups = values[:, :folded].view(values.shape[0], GROUP, width)
     maxima = torch.cat([groups.amax(dim=1), values[:, folded:]], dim=1)
     chosen = maxima.topk(count, dim=1).indices
     # A number past the last whole group stands alone: its group is that number, GROUP times, all but one ruled out.
