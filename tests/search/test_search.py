@@ -255,8 +255,15 @@ def test_a_line_with_nothing_left_still_ends() -> None:
     found = find(memory, GreedyConfig(min_length=6, max_length=9, no_repeat_ngram=1))
     for (each,) in found:
         assert sorted(each.ids) == [UNK_ID, 4] and not each.is_complete
-    memory.table[:] = float("-inf")
-    for (each,) in find(memory, BeamConfig()):
+
+
+@pytest.mark.parametrize("nothing", [float("-inf"), float("nan")])
+def test_a_model_without_an_answer_still_gives_a_line(nothing: float) -> None:
+    memory = toy(3, 5, seed=14)
+    memory.table[:] = nothing
+    for config in (GreedyConfig(max_length=3), SamplingConfig(max_length=3), SamplingConfig(max_length=3, top_p=0.5)):
+        assert all(len(each.ids) <= 3 for (each,) in find(memory, config))
+    for (each,) in find(memory, BeamConfig(max_length=3)):
         assert each.ids == () and not each.is_complete
 
 
@@ -312,10 +319,16 @@ def test_stream_yields_what_search_finds() -> None:
         assert [tuple(said[line]) for line in range(7)] == [each[0].ids for each in found]
 
 
+def test_streaming_leaves_gradients_as_they_are() -> None:
+    memory = toy(2, 7, seed=19)
+    for _ in stream(step, memory, start(memory), GreedyConfig(max_length=3), lines=torch.arange(2)):
+        assert torch.is_grad_enabled()
+
+
 def test_a_beam_is_not_streamed() -> None:
     memory = toy(2, 7, seed=20)
     with pytest.raises(ConfigError, match="greedy"):
-        next(stream(step, memory, start(memory), BeamConfig(), lines=torch.arange(2)))
+        stream(step, memory, start(memory), BeamConfig(), lines=torch.arange(2))
 
 
 def test_an_empty_batch_gives_nothing() -> None:

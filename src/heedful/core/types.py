@@ -110,7 +110,7 @@ class StepOutput(NamedTuple):
     """What one step of a generating model gives to the search.
 
     Attributes:
-        log_probs: float32, a distribution for each hypothesis.
+        log_probs: float32, a distribution for each hypothesis; the search writes into it where symbols are ruled out.
         state: what to hand back at the next step; rows are the hypotheses, ``R = B x N``.
         attention: weights over the source, when asked for.
     """

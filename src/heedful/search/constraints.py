@@ -129,7 +129,10 @@ class Constraints:
         if not must_end.any():
             return None
         log_probs[must_end] = IMPOSSIBLE
-        log_probs[:, :, EOS_ID] = torch.where(must_end, eos, log_probs[:, :, EOS_ID])
+        # Even a model that calls EOS impossible, or no number, must come to an end.
+        lowest = torch.finfo(eos.dtype).min
+        possible_eos = eos.nan_to_num(nan=lowest, neginf=lowest)
+        log_probs[:, :, EOS_ID] = torch.where(must_end, possible_eos, log_probs[:, :, EOS_ID])
         return must_end & ((best > eos) | is_stuck)
 
 

@@ -78,7 +78,7 @@ def stream(
     prefix: list[list[int]] | None = None,
     allowed: Bool[Tensor, " V"] | None = None,
 ) -> Iterator[Symbols]:
-    """Yield the symbols of each step as soon as they are chosen; the arguments are those of `search`.
+    """Return an iterator over each step's symbols, given as soon as they are chosen; arguments are those of `search`.
 
     Raises:
         ConfigError: a beam, whose symbols are certain only at the end.
@@ -88,10 +88,7 @@ def stream(
     constraints = Constraints.build(
         config, lines.shape[0], lines.device, source_lengths=source_lengths, prefix=prefix, allowed=allowed
     )
-    with torch.no_grad():
-        yield from walk(
-            step_fn, memory, state, _chooser(config, constraints, lines, seed), constraints, [[] for _ in lines]
-        )
+    return walk(step_fn, memory, state, _chooser(config, constraints, lines, seed), constraints, [[] for _ in lines])
 
 
 def _chooser(config: GreedyConfig | SamplingConfig, constraints: Constraints, lines: Tensor, seed: int) -> Chooser:

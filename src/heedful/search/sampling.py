@@ -20,10 +20,12 @@ class Sampler(Chooser):
     """Draws symbols.
 
     Attributes:
+        num_paths: samples for each line.
         config: temperature, `top_k`, `top_p`.
         draws: a number in [0, 1) for each step of each path, fixed by (seed, line, path): no other row matters.
     """
 
+    num_paths: int
     config: SamplingConfig
     draws: Float[Tensor, "B N T"]
 
@@ -45,12 +47,9 @@ class Sampler(Chooser):
             for line in lines
         ]
         shape = (len(lines), config.num_best, longest + 1)
-        return cls(config, torch.from_numpy(np.asarray(draws, dtype=np.float64).reshape(shape)).to(device))
-
-    @property
-    def num_paths(self) -> int:  # type: ignore[override]
-        """Return how many samples each line gets."""
-        return self.config.num_best
+        return cls(
+            config.num_best, config, torch.from_numpy(np.asarray(draws, dtype=np.float64).reshape(shape)).to(device)
+        )
 
     def choose(self, log_probs: Float[Tensor, "B N V"], step: int) -> Int[Tensor, "B N"]:
         """Draw a symbol for each path by inverting the cumulative distribution at its number."""

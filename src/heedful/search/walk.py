@@ -60,6 +60,7 @@ class Paths(Selectable):
     attention: Float[Tensor, "B N _ S"] | None = None
 
 
+@torch.no_grad()
 def walk(
     step_fn: StepFn,
     memory: Selectable,
