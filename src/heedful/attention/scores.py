@@ -4,6 +4,7 @@ Each does once per source what depends on the keys alone (``prepare``), and the 
 function is a configuration, a class and its line in ``SCORES``.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -109,7 +110,7 @@ class ScaledDotScore(Score):
     def __init__(self, config: ScaledDotScoreConfig, query_dim: int, key_dim: int) -> None:
         super().__init__()
         _check_one_width(config.kind, query_dim, key_dim)
-        self.scale = key_dim**-0.5
+        self.scale = 1 / math.sqrt(key_dim)
 
     def prepare(self, keys: Float[Tensor, "B K D"]) -> Float[Tensor, "B K D"]:
         """Return the keys scaled."""

@@ -1,0 +1,82 @@
+"""Windowed self-attention: each query sees only keys near it, at a cost linear in the length.
+
+Beltagy et al. 2020, section 3.1 ("sliding window attention"). Queries are cut into blocks as long as the window
+reaches; the keys that a block can see lie in it and its neighbours, so only those products are computed.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional
+
+from heedful.attention.attend import attend
+from heedful.attention.dropout import Dropout
+from heedful.attention.masks import AttentionMask
+from heedful.attention.tap import ScopedTap
+
+
+def attend_in_window(
+    query: Float[Tensor, "B H T E"],
+    keys: Float[Tensor, "B H T E"],
+    values: Float[Tensor, "B H T E"],
+    *,
+    before: int,
+    after: int,
+    keep: Bool[Tensor, "B T"] | None = None,
+    dropout: Dropout | None = None,
+    tap: ScopedTap | None = None,
+) -> Float[Tensor, "B H T E"]:
+    """Return what ``attend`` gives with the mask ``window_keep(T, T, before, after)`` and the kept keys.
+
+    Time and memory grow with ``T (before + after)``, not with ``T`` squared. A tap sees scores and weights block by
+    block, ``(B blocks) H queries keys``, where block i of row b stands at ``b * blocks + i``, its queries begin at
+    ``i * block`` and its keys at ``i * block - before``.
+
+    Args:
+        query: queries of all positions.
+        keys: keys of all positions.
+        values: values of all positions.
+        before: how many positions before itself a query sees.
+        after: how many after itself.
+        keep: True at the real positions; None if all are.
+        dropout: applied to the weights, when it is active.
+        tap: scores and weights are shown to it, and may be replaced by it, when it wants them.
+    """
+    num_rows, num_heads, length, head_dim = query.shape
+    block = max(1, min(length, before + after))
+    num_blocks = -(-length // block)
+    spare = num_blocks * block - length
+    span = before + block + after
+
+    def spans(sequence_BHTE: Tensor) -> Tensor:
+        """Return for each block the positions that its queries can see, as rows of a batch."""
+        padded = functional.pad(sequence_BHTE, (0, 0, before, after + spare))
+        windows = padded.unfold(2, span, block)
+        return windows.permute(0, 2, 1, 4, 3).reshape(num_rows * num_blocks, num_heads, span, head_dim)
+
+    blocks = functional.pad(query, (0, 0, 0, spare)).unflatten(2, (num_blocks, block))  # type: ignore[no-untyped-call]
+    blocks = blocks.transpose(1, 2).reshape(num_rows * num_blocks, num_heads, block, head_dim)
+    mask = AttentionMask(keep=_span_keep(keep, length, num_rows, num_blocks, block, before, after, query.device))
+    context = attend(blocks, spans(keys), spans(values), mask=mask, dropout=dropout, tap=tap)
+    context = context.view(num_rows, num_blocks, num_heads, block, head_dim).transpose(1, 2)
+    return context.reshape(num_rows, num_heads, num_blocks * block, head_dim)[:, :, :length]
+
+
+def _span_keep(
+    keep: Bool[Tensor, "B T"] | None,
+    length: int,
+    num_rows: int,
+    num_blocks: int,
+    block: int,
+    before: int,
+    after: int,
+    device: torch.device,
+) -> Bool[Tensor, "BG block span"]:
+    """Return True where a key of a block's span exists, is kept, and lies in the query's window."""
+    real = torch.ones(num_rows, length, dtype=torch.bool, device=device) if keep is None else keep
+    padded = functional.pad(real, (before, num_blocks * block - length + after))
+    real_BGs = padded.unfold(1, before + block + after, block)
+    # In a span the window of its query q begins at q: the span begins `before` positions early.
+    distance = torch.arange(before + block + after, device=device) - torch.arange(block, device=device)[:, None]
+    near_qs = (distance >= 0) & (distance <= before + after)
+    return (real_BGs[:, :, None, :] & near_qs).flatten(0, 1)
