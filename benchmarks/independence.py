@@ -71,9 +71,8 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     arguments = parser.parse_args()
 
-    from heedful.data.prepare import read_split
-
     import heedful
+    from heedful.data.prepare import read_split
 
     model = heedful.load(arguments.run, settings=[f"runtime.dtype={arguments.dtype}"])
     examples = read_split(model.config.task.data, "test", Path.cwd())

@@ -42,9 +42,8 @@ class Recipe:
 
 def without_overlap(folder: Path) -> dict[str, Any]:
     """Return the accuracy on the test questions that do not also stand in the training data, and how many do."""
-    from heedful.data.prepare import read_split
-
     import heedful
+    from heedful.data.prepare import read_split
 
     model = heedful.load(folder)
     train_sources = {each.source for each in read_split(model.config.task.data, "train", Path.cwd())}

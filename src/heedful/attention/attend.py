@@ -40,7 +40,7 @@ def attend(
     if (dropout is not None and dropout.is_active) or not _is_fused_quicker(query, keys):
         factors = None
         if dropout is not None and dropout.is_active:
-            factors = dropout(query.new_ones(*query.shape[:3], keys.shape[2]))
+            factors = dropout.factors(torch.Size((*query.shape[:3], keys.shape[2])), query)
         return attend_short(query, keys, values, mask, factors)
     return _attend_fused(query, keys, values, mask)
 

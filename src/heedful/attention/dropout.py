@@ -86,9 +86,20 @@ class Dropout(nn.Module):
             return values
         if values.device.type != "cpu":
             return functional.dropout(values, self.effective_probability, training=True)
-        if values.dtype in _WORD_TYPES:
-            return values * _factors(values.shape, self.scale, values.dtype)
-        return values * _factors(values.shape, self.scale, torch.float32).to(values.dtype)
+        return values * self.factors(values.shape, values)
+
+    def factors(self, shape: torch.Size, like: Tensor) -> Float[Tensor, "..."]:
+        """Return what an active dropout multiplies by: 0 or the scale, drawn anew for each element of the shape.
+
+        Args:
+            shape: of the values to be dropped.
+            like: gives type and device.
+        """
+        if like.device.type != "cpu":
+            return functional.dropout(like.new_ones(shape), self.effective_probability, training=True)
+        if like.dtype in _WORD_TYPES:
+            return _factors(shape, self.scale, like.dtype)
+        return _factors(shape, self.scale, torch.float32).to(like.dtype)
 
     def extra_repr(self) -> str:
         """Show the probability."""

@@ -99,11 +99,11 @@ class _ShortAttention(torch.autograd.Function):
         grad_query_ZQE = torch.bmm(grad_scores_ZQP, keys_ZPE)
         grad_keys_ZPE = torch.bmm(grad_scores_ZQP.mT, query_ZQE)
         grad_values_ZPE = torch.bmm(kept_BHQP.flatten(0, 1).mT, grad_ZQE)
-        heads = shape_BHQE[:2]
+        shape_BHKE = (*shape_BHQE[:2], ctx.num_keys, shape_BHQE[3])
         return (
             grad_query_ZQE.view(shape_BHQE),
-            grad_keys_ZPE[:, : ctx.num_keys].unflatten(0, heads),
-            grad_values_ZPE[:, : ctx.num_keys].unflatten(0, heads),
+            grad_keys_ZPE[:, : ctx.num_keys].view(shape_BHKE),
+            grad_values_ZPE[:, : ctx.num_keys].view(shape_BHKE),
             None,
             None,
             None,
