@@ -2,9 +2,8 @@
 
 import errno
 import json
-import os
+import multiprocessing
 import resource
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,18 @@ from toy_training import RUNTIME, ToyTask, assert_same_end, last_checkpoint, mak
 from heedful.core.errors import BundleError, TrainingError
 from heedful.training import RunFolder, read_history, resume, train
 from heedful.training import checkpoint as checkpoint_module
-from heedful.training.checkpoint import Checkpoints, load_model_tensors, model_tensors, read_checkpoint
+from heedful.training.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    Checkpoints,
+    Facts,
+    Setting,
+    load_model_tensors,
+    model_tensors,
+    read_checkpoint,
+)
 from heedful.training.history import History
+from heedful.training.state import State
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "averages.safetensors", "state.json", "random.json"])
@@ -55,34 +64,29 @@ def test_full_disk_under_the_history_is_told_too(tmp_path: Path, monkeypatch: py
         train(ToyTask(), make_config(), RUNTIME, RunFolder(tmp_path / "run"))
 
 
-LIMITED = """
-import resource, sys
-from pathlib import Path
-import safetensors.torch, torch
-from heedful.core.errors import TrainingError
-from heedful.training.checkpoint import Checkpoint, Checkpoints, Facts, Setting
-from heedful.training.state import State
-place = Checkpoints(Path(sys.argv[1]))
-def save(step):
-    facts = Facts(1, State(step=step), Setting("cpu", "float32", 1, 1), 0)
-    place.save(Checkpoint({"w": torch.ones(5000)}, {}, {}, [], facts))
-save(1)
-resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
-try:
-    save(2)
-except TrainingError as error:
-    print(error)
-"""
+def save_small_and_large(path: Path) -> None:
+    """Write a checkpoint, have the system refuse long files, and try a second; exit with 3 when that is told."""
+    place = Checkpoints(path)
+
+    def save(step: int) -> None:
+        facts = Facts(FORMAT, State(step=step), Setting("cpu", "float32", 1, 1), 0)
+        place.save(Checkpoint({"w": torch.ones(5000)}, {}, {}, [], facts))
+
+    save(1)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+    try:
+        save(2)
+    except TrainingError as error:
+        sys.exit(3 if "the checkpoint of step 2 cannot be written" in str(error) else 4)
 
 
 def test_system_that_refuses_to_write_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HEEDFUL_NO_TYPE_HOOK": "1"}
-    command = [sys.executable, "-c", LIMITED, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "the checkpoint of step 2 cannot be written" in done.stdout
+    child = multiprocessing.get_context("fork").Process(target=save_small_and_large, args=(tmp_path,))
+    child.start()
+    child.join()
+    assert child.exitcode == 3
     assert [each.name for each in tmp_path.iterdir()] == ["step-00000001"]
     assert read_checkpoint(tmp_path / "step-00000001").model["w"].sum() == 5000
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 9000
 
 
 def test_damage_and_strange_formats_are_told(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
 """A run that was stopped and resumed ends as the one that was never stopped, bit for bit."""
 
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -105,34 +104,31 @@ def test_limit_can_be_raised(tmp_path: Path) -> None:
     assert_same_end(whole, parts)
 
 
-CHILD = """
-import sys, time
-from pathlib import Path
-from toy_training import RUNTIME, ToyTask, make_config
-from heedful.training import RunFolder, train
-
 class SlowTask(ToyTask):
-    def loss(self, batch):
-        time.sleep(0.002)
-        return super().loss(batch)
+    """Leaves time to be killed."""
 
-train(SlowTask(), make_config(max_steps=120), RUNTIME, RunFolder(Path(sys.argv[1])))
-"""
+    def loss(self, batch: Batch) -> LossSum:
+        """See `ToyTask.loss`."""
+        time.sleep(0.003)
+        return super().loss(batch)
 
 
 def test_killed_run_resumes_bit_equal(tmp_path: Path) -> None:
     whole, parts = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HEEDFUL_NO_TYPE_HOOK": "1"}
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(parts.path)], env=environment)
-    train(ToyTask(), make_config(max_steps=120), RUNTIME, whole)
-    while not read_history(parts.history) and child.poll() is None:
+    config = make_config(max_steps=120)
+    arguments = (SlowTask(), config, RUNTIME, parts)
+    child = multiprocessing.get_context("fork").Process(target=train, args=arguments)
+    child.start()
+    train(ToyTask(), config, RUNTIME, whole)
+    while not read_history(parts.history) and child.is_alive():
         time.sleep(0.003)
     time.sleep(random.Random().uniform(0, 0.4))
     child.kill()
-    assert child.wait() == -signal.SIGKILL, "the child ended by itself"
+    child.join()
+    assert child.exitcode == -signal.SIGKILL, "the child ended by itself"
     with open(parts.history, "a", encoding="utf-8") as file:
         file.write('{"kind": "tra')
-    resume(ToyTask(), make_config(max_steps=120), RUNTIME, parts)
+    resume(ToyTask(), config, RUNTIME, parts)
     assert_same_end(whole, parts)
 
 

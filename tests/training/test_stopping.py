@@ -1,14 +1,15 @@
 """What ends a training, what is kept of it, and what happens when it goes wrong."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from toy_training import RUNTIME, ToyTask, last_checkpoint, make_config, without_times
 
-from heedful.core.errors import ConfigError, TrainingError
-from heedful.core.types import Batch, LossSum
+from heedful.core.errors import ConfigError, DataError, TrainingError
+from heedful.core.types import Batch, LossSum, PlacedBatch, Position
 from heedful.training import RunFolder, read_history, train
 from heedful.training.checkpoint import Checkpoints
 from heedful.training.guard import GuardConfig, GuardMemory, find_fault, watch_loss
@@ -119,10 +120,25 @@ def test_broken_update_goes_back_and_on_with_a_lower_rate(tmp_path: Path) -> Non
 
 
 def test_training_gives_up_in_the_end(tmp_path: Path) -> None:
-    task = ToyTask(broken_at=tuple(range(20, 999)))
+    task = ToyTask(broken_at=tuple(range(14, 999)))
     config = make_config(guard={"max_rollbacks": 2})
     with pytest.raises(TrainingError, match=r"diverged at step 7: the loss is nan, after 2 returns.*step-00000006"):
         train(task, config, RUNTIME, RunFolder(tmp_path / "run"))
+    returns = [each for each in read_history(tmp_path / "run" / "history.jsonl") if each["kind"] == "rollback"]
+    assert [each["rate_factor"] for each in returns] == [0.5, 0.25]
+
+
+class NoDataTask(ToyTask):
+    """Has no batches."""
+
+    def batches(self, position: Position) -> Iterator[PlacedBatch]:
+        """See `ToyTask.batches`."""
+        return iter(())
+
+
+def test_nothing_to_train_on_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nothing to train on"):
+        train(NoDataTask(), make_config(), RUNTIME, RunFolder(tmp_path / "run"))
 
 
 class EmptyTask(ToyTask):

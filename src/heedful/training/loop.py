@@ -1,38 +1,27 @@
 """The training loop: validate, decide, update, log, save."""
 
 import dataclasses
+import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from pydantic import TypeAdapter
 
-from heedful.core.errors import BundleError, TrainingError
+from heedful.core.errors import TrainingError
 from heedful.core.runtime import RuntimeConfig, choose_device, choose_dtype, compute_in, set_seed
 from heedful.core.types import PlacedBatch, Trainable, Validation
+from heedful.training.archive import Archive, Learner, describe_setting
 from heedful.training.averaging import build_averaging
-from heedful.training.checkpoint import (
-    FORMAT,
-    Checkpoint,
-    Checkpoints,
-    Facts,
-    Setting,
-    load_model_tensors,
-    model_tensors,
-    read_checkpoint,
-)
+from heedful.training.checkpoint import model_tensors
 from heedful.training.config import TrainingConfig
-from heedful.training.events import Events
 from heedful.training.folder import RunFolder
 from heedful.training.guard import watch_loss
-from heedful.training.history import History
 from heedful.training.optim import AdamW
 from heedful.training.processes import Group, join_group
 from heedful.training.progress import Reporter, SilentReporter
-from heedful.training.records import Record, RollbackRecord, TrainRecord, UpdateRecord, ValidationRecord
-from heedful.training.state import Best, State, Window, random_states, random_states_kept, set_random_states
+from heedful.training.records import RollbackRecord, TrainRecord, UpdateRecord, ValidationRecord
+from heedful.training.state import Best, State, Window, random_states_kept, set_random_states
 from heedful.training.stopping import (
     Interrupted,
     Reason,
@@ -44,10 +33,8 @@ from heedful.training.stopping import (
 )
 from heedful.training.update import Sums, Updater
 
-_BEST = TypeAdapter(Best | None)
 
-
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Outcome:
     """How training ended.
 
@@ -74,6 +61,8 @@ def train(
 ) -> Outcome:
     """Train a model from its present weights, in a folder where nothing was trained before.
 
+    Under ``torchrun`` each process calls this alike; those of several machines need a folder that all of them see.
+
     The model is moved to the runtime's device and, at the end, holds the weights of the last update. The best model,
     with its averaged weights, was written to the bundle by `Trainable.save_bundle`.
 
@@ -81,6 +70,7 @@ def train(
         BundleError: the folder holds checkpoints, or another process trains in it.
         ConfigError: validation gives no score by the name of ``metric``.
         TrainingError: it diverged for good, a process was lost, or the disk is full.
+        DataError: there is nothing to train on.
     """
     return _run(trainable, config, runtime, folder, reporter or SilentReporter(), is_resumed=False)
 
@@ -128,6 +118,24 @@ def _run(
                 reporter.close()
 
 
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What the first process found in a validation, for the others to know.
+
+    Attributes:
+        was_finished: no signal broke it off.
+        best: the best validation so far.
+        num_worse: validations since.
+    """
+
+    was_finished: bool
+    best: Best | None
+    num_worse: int
+
+
+_VERDICT = TypeAdapter(Verdict)
+
+
 class Trainer:
     """One process's part of one training."""
 
@@ -140,21 +148,19 @@ class Trainer:
         reporter: Reporter,
         group: Group,
     ) -> None:
+        device = choose_device(runtime.device)
         self.trainable = trainable
         self.config = config
-        self.runtime = runtime
-        self.folder = folder
-        self.reporter = reporter
+        self.seed = runtime.seed + group.rank
         self.group = group
-        self.device = choose_device(runtime.device)
-        self.dtype = choose_dtype(runtime.dtype, self.device)
-        self.model = trainable.model.to(self.device)
-        self.optimizer = AdamW(self.model, config.optimizer)
+        self.dtype = choose_dtype(runtime.dtype, device)
+        self.model = trainable.model.to(device)
         self.averaging = build_averaging(self.model, config.averaging)
-        self.updater = Updater(trainable, self.optimizer, config, group, self.device, self.dtype)
-        self.checkpoints = Checkpoints(folder.checkpoints)
-        self.history = History(folder.history)
-        self.events = Events(folder.events)
+        optimizer = AdamW(self.model, config.optimizer)
+        self.learner = Learner(self.model, optimizer, self.averaging)
+        self.updater = Updater(trainable, optimizer, config, group, device, self.dtype)
+        setting = describe_setting(device, self.dtype, group)
+        self.archive = Archive(folder, group, reporter, setting, has_events=config.has_tensorboard)
         self.signals = Signals()
         self.state = State()
         self._batches: Iterator[PlacedBatch] = iter(())
@@ -166,17 +172,40 @@ class Trainer:
 
     def run(self, *, is_resumed: bool) -> Outcome:
         """Train to the end."""
-        self._open(is_resumed=is_resumed)
-        self.model.train()
         with self.signals:
             try:
+                self._open(is_resumed=is_resumed)
                 reason = self._train()
             except OSError as error:
-                raise TrainingError(self._explain_loss_of(error)) from error
+                raise TrainingError(self.archive.explain(error, self.state.step)) from error
             finally:
-                self.events.close()
-        self.reporter.note(_describe_end(reason, self.state))
+                self.archive.events.close()
+        self.archive.reporter.note(_describe_end(reason, self.state))
         return Outcome(reason, self.state)
+
+    def _open(self, *, is_resumed: bool) -> None:
+        self.trainable.is_better(self.config.metric, 0.0, 0.0)  # An unknown name is told now, not an hour later.
+        self.archive.check_folder(is_resumed=is_resumed)
+        set_seed(self.seed)
+        if is_resumed:
+            self._resume()
+        else:
+            for tensor in model_tensors(self.model).values():
+                self.group.share(tensor)
+            self._save()
+        self.model.train()
+        self._batches = self.trainable.batches(self.state.position)
+        self._started_at = time.monotonic() - self.state.elapsed_s
+
+    def _resume(self) -> None:
+        checkpoint = self.archive.load_last(self.learner)
+        if self.group.rank < len(checkpoint.random):
+            set_random_states(checkpoint.random[self.group.rank])
+        self.state = checkpoint.facts.state
+        self._is_saved = True
+        self._saved_s = self.state.elapsed_s
+        self.archive.reporter.note(f"Resumed at step {self.state.step:,}.")
+        self.archive.warn_of_changes(checkpoint.facts.setting)
 
     def _train(self) -> Reason:
         while True:
@@ -191,69 +220,11 @@ class Trainer:
                 return reason
             self._update()
 
-    def _explain_loss_of(self, error: OSError) -> str:
-        place = f"{error.filename}: " if error.filename else ""
-        return (
-            f"Training stopped at step {self.state.step:,}: {place}{error.strerror or error}. "
-            f"The last good checkpoint is {self.checkpoints.last()}. Mend this, then resume."
-        )
-
-    # ------------------------------------------------------------------------------------------------ beginning
-
-    def _open(self, *, is_resumed: bool) -> None:
-        self.trainable.is_better(self.config.metric, 0.0, 0.0)  # An unknown name is told now, not an hour later.
-        set_seed(self.runtime.seed + self.group.rank)
-        if self.group.is_first:
-            self._check_folder(is_resumed=is_resumed)
-        self.group.share_text("the folder is ready")
-        if is_resumed:
-            self._resume()
-        else:
-            for tensor in model_tensors(self.model).values():
-                self.group.share(tensor)
-            self._save()
-        self._batches = self.trainable.batches(self.state.position)
-        self._started_at = time.monotonic() - self.state.elapsed_s
-
-    def _check_folder(self, *, is_resumed: bool) -> None:
-        self.checkpoints.clean()
-        last = self.checkpoints.last()
-        if is_resumed and last is None:
-            raise BundleError(f"{self.folder.path}: there is no checkpoint to resume from. Train here first.")
-        if not is_resumed and last is not None:
-            raise BundleError(
-                f"{self.folder.path}: a training was started here before. Resume it, or train into another folder."
-            )
-
-    def _resume(self) -> None:
-        checkpoint = self._load_last()
-        if self.group.rank < len(checkpoint.random):
-            set_random_states(checkpoint.random[self.group.rank])
-        self.state = checkpoint.facts.state
-        self._is_saved = True
-        self._saved_s = self.state.elapsed_s
-        self.reporter.note(f"Resumed at step {self.state.step:,}.")
-        now = self._setting()
-        for field in dataclasses.fields(Setting):
-            old, new = getattr(checkpoint.facts.setting, field.name), getattr(now, field.name)
-            if old != new:
-                self.reporter.note(
-                    f"Warning: `{field.name}` was {old} and is {new} now: the end will not be bit-equal to that "
-                    "of a run that was never stopped."
-                )
-
-    def _load_last(self) -> Checkpoint:
-        path = self.checkpoints.last()
-        if path is None:
-            raise BundleError(f"{self.checkpoints.path}: there is no checkpoint to go on from.")
-        checkpoint = read_checkpoint(path)
-        load_model_tensors(self.model, checkpoint.model)
-        self.optimizer.load(checkpoint.optimizer)
-        self.averaging.load(checkpoint.averages)
-        if self.group.is_first:
-            self.history.cut(checkpoint.facts.history_bytes)
-            self.events.cut(checkpoint.facts.state.step + 1)
-        return checkpoint
+    def _save(self) -> None:
+        if not self._is_saved:
+            self.archive.save(self.learner, self.state, keep=self.config.keep_checkpoints)
+            self._is_saved = True
+            self._saved_s = self.state.elapsed_s
 
     # ------------------------------------------------------------------------------------------------ updates
 
@@ -298,13 +269,13 @@ class Trainer:
         window.count += sums.count
         window.seconds += seconds
         epoch = state.position.epoch
-        self.reporter.updated(
+        self.archive.reporter.updated(
             UpdateRecord(state.step, epoch, sums.loss, rate, self._fraction(), state.elapsed_s, sums.count, seconds)
         )
         if state.step % self.config.log_every == 0:
             loss = window.total / max(window.count, 1.0)
             speed = window.count / max(window.seconds, 1e-9)
-            self._record(
+            self.archive.record(
                 TrainRecord(state.step, epoch, loss, rate, state.norm, state.num_targets, speed, state.elapsed_s)
             )
             state.window = Window()
@@ -314,18 +285,20 @@ class Trainer:
         if broken.guard.num_rollbacks >= self.config.guard.max_rollbacks:
             raise TrainingError(
                 f"Training diverged at step {broken.step:,}: {fault}, after {broken.guard.num_rollbacks} returns to an "
-                f"earlier checkpoint. The last good one is {self.checkpoints.last()}. Try a lower "
+                f"earlier checkpoint. The last good one is {self.archive.checkpoints.last()}. Try a lower "
                 "`training.schedule` rate, a longer `warmup_steps` or a lower `training.clip_norm`."
             )
-        self.state = self._load_last().facts.state
+        self.state = self.archive.load_last(self.learner).facts.state
         self.state.position = broken.position
         self.state.epoch_batches = broken.epoch_batches
         self.state.elapsed_s = broken.elapsed_s
         self.state.guard.num_rollbacks = broken.guard.num_rollbacks + 1
         self.state.guard.rate_factor = broken.guard.rate_factor * self.config.guard.rate_factor
-        self._record(
+        self.archive.record(
             RollbackRecord(self.state.step, broken.step, fault, self.state.guard.rate_factor, self.state.elapsed_s)
         )
+        self._is_saved = False
+        self._save()  # So that neither a second return nor a kill forgets the lower rate.
 
     # ------------------------------------------------------------------------------------------------ validation
 
@@ -339,16 +312,13 @@ class Trainer:
         """Let the first process validate; all of them then know what it found, or that it was broken off."""
         was_finished = self._validate_here() if self.group.is_first else True
         state = self.state
-        found = {"best": _BEST.dump_python(state.best), "num_worse": state.num_worse, "was_finished": was_finished}
-        found = TypeAdapter(dict[str, Any]).validate_json(
-            self.group.share_text(TypeAdapter(dict[str, Any]).dump_json(found).decode())
-        )
+        own = json.dumps(dataclasses.asdict(Verdict(was_finished, state.best, state.num_worse)))
+        verdict = _VERDICT.validate_python(json.loads(self.group.share_text(own)))
         self._is_saved = False
-        if not found["was_finished"]:
+        if not verdict.was_finished:
             self._is_stop_agreed = True
             return
-        state.best = _BEST.validate_python(found["best"])
-        state.num_worse = found["num_worse"]
+        state.best, state.num_worse = verdict.best, verdict.num_worse
         state.validated_step, state.validated_epoch = state.step, state.position.epoch
         state.validated_s = state.elapsed_s
 
@@ -362,10 +332,12 @@ class Trainer:
                 return False
             is_best = remember_best(self.trainable, self.config.metric, validation.scores, self.state)
             if is_best:
-                self.trainable.save_bundle(self.folder.bundle, scores=validation.scores)
+                self.trainable.save_bundle(self.archive.folder.bundle, scores=validation.scores)
         seconds = time.monotonic() - begun
         step, epoch, elapsed_s = self.state.step, self.state.position.epoch, self.state.elapsed_s
-        self._record(ValidationRecord(step, epoch, validation.scores, is_best, elapsed_s, seconds, validation.samples))
+        self.archive.record(
+            ValidationRecord(step, epoch, validation.scores, is_best, elapsed_s, seconds, validation.samples)
+        )
         return True
 
     def _score(self) -> Validation:
@@ -375,38 +347,6 @@ class Trainer:
                 return self.trainable.validate()
         finally:
             self.model.train()
-
-    # ------------------------------------------------------------------------------------------------ writing
-
-    def _record(self, record: Record) -> None:
-        if not self.group.is_first:
-            return
-        self.history.append(dataclasses.asdict(record))
-        if self.config.has_tensorboard:
-            self.events.write(record)
-        self.reporter.recorded(record)
-
-    def _save(self) -> None:
-        if self._is_saved:
-            return
-        random = self.group.collect_texts(random_states())
-        self._saved_s = self.state.elapsed_s
-        self._is_saved = True
-        if not self.group.is_first:
-            return
-        facts = Facts(FORMAT, self.state, self._setting(), self.history.sync())
-        self.events.sync()
-        model, optimizer, averages = model_tensors(self.model), self.optimizer.tensors(), self.averaging.tensors()
-        self.checkpoints.save(Checkpoint(model, optimizer, averages, random, facts))
-        self.checkpoints.keep(self.config.keep_checkpoints, [self.state.best.step] if self.state.best else [])
-
-    def _setting(self) -> Setting:
-        return Setting(
-            device=self.device.type,
-            dtype=str(self.dtype).removeprefix("torch."),
-            threads=torch.get_num_threads(),
-            processes=self.group.size,
-        )
 
 
 def _describe_end(reason: Reason, state: State) -> str:

@@ -83,9 +83,10 @@ def random_states() -> str:
     """Return the random states of torch, numpy and Python of this process, as JSON."""
     version, words, gauss = random.getstate()
     name, keys, place, has_gauss, cached = np.random.get_state(legacy=True)
+    has_cuda = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     states = {
         "torch": _encode(torch.get_rng_state()),
-        "cuda": _encode(torch.cuda.get_rng_state()) if torch.cuda.is_available() else None,
+        "cuda": _encode(torch.cuda.get_rng_state()) if has_cuda else None,
         "numpy": [name, [int(key) for key in keys], int(place), int(has_gauss), float(cached)],
         "python": [version, list(words), gauss],
     }

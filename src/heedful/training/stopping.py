@@ -109,13 +109,15 @@ class Signals:
 
     @contextlib.contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Let a signal break off the block.
+        """Let a signal break off the block, one that came before it too.
 
         Raises:
             Interrupted: a signal came.
         """
         self._may_interrupt = True
         try:
+            if self.is_asked:
+                raise Interrupted
             yield
         finally:
             self._may_interrupt = False

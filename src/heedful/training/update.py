@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from heedful.core.errors import DataError
 from heedful.core.runtime import compute_in
 from heedful.core.types import Batch, PlacedBatch, Position, Trainable
 from heedful.training.config import TrainingConfig
@@ -111,7 +112,9 @@ class Updater:
     def _take(self, batches: Iterator[PlacedBatch]) -> Iterator[PlacedBatch]:
         num_batches = num_targets = 0
         while True:
-            placed = next(batches)
+            placed = next(batches, None)
+            if placed is None:
+                raise DataError("There is nothing to train on: the training data give no batches.")
             yield placed
             num_batches += 1
             if self.config.update_tokens is None:
