@@ -3,6 +3,7 @@
 import os
 import re
 import tomllib
+import typing
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,18 +41,21 @@ def parse_config(kind: type[ConfigType], values: dict[str, Any], *, prefix: str 
 
 
 def _explain(kind: type[Config], error: Any, prefix: str) -> str:
-    place = [str(part) for part in error["loc"]]
-    key = ".".join(([prefix] if prefix else []) + place) or "the configuration"
+    keys, owners = _walk(kind, error["loc"])
+    key = ".".join(([prefix] if prefix else []) + keys) or "the configuration"
     if error["type"] == "extra_forbidden":
-        owner = _owner(kind, place[:-1])
-        hint = f" {did_you_mean(place[-1], owner.model_fields)}" if owner else ""
+        # The last key is no field, so that the walk ended at what holds it.
+        hint = f" {did_you_mean(keys[-1], _names(owners[0]))}" if len(owners) == 1 else ""
         return f"`{key}` is not a known key.{hint}"
+    if error["type"] == "union_tag_not_found":
+        return f"`{key}.kind` is missing. {did_you_mean('', map(_tag, owners))}"
+    if error["type"] == "union_tag_invalid":
+        tag = error["ctx"]["tag"]
+        return f"`{key}.kind` is {tag!r}. {did_you_mean(tag, map(_tag, owners))}"
     if error["type"] == "missing":
         return f"`{key}` is missing."
-    if error["type"] in ("literal_error", "union_tag_invalid"):
-        known = re.findall(
-            r"'([^']*)'", str(error.get("ctx", {}).get("expected", error.get("ctx", {}).get("expected_tags", "")))
-        )
+    if error["type"] == "literal_error":
+        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
         return f"`{key}` is {error['input']!r}. {did_you_mean(str(error['input']), known)}"
     message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if error["type"] == "value_error":
@@ -59,16 +63,41 @@ def _explain(kind: type[Config], error: Any, prefix: str) -> str:
     return f"`{key}` is {error['input']!r}: {message[0].lower()}{message[1:]}."
 
 
-def _owner(kind: type[Config], place: list[str]) -> type[Config] | None:
-    """Return the configuration class that stands at a place inside another, where it is plain to see."""
+def _walk(kind: type[Config], place: Iterable[str | int]) -> tuple[list[str], list[type[Config]]]:
+    """Follow a place inside a configuration class.
+
+    Where several kinds are possible, pydantic puts the kind chosen into the place; a user's file has no such key.
+
+    Returns:
+        The keys as the user's file has them, and the classes that may stand where the last known one leads.
+    """
+    keys: list[str] = []
+    owners = [kind]
     for part in place:
-        field = kind.model_fields.get(part)
-        candidates = [field.annotation, *getattr(field.annotation, "__args__", ())] if field else []
-        found = [each for each in candidates if isinstance(each, type) and issubclass(each, Config)]
-        if len(found) != 1:
-            return None
-        kind = found[0]
-    return kind
+        chosen = [each for each in owners if len(owners) > 1 and _tag(each) == part]
+        if chosen:
+            owners = chosen
+            continue
+        keys.append(str(part))
+        if isinstance(part, str) and len(owners) == 1 and part in _names(owners[0]):
+            owners = _configs_in(_names(owners[0])[part])
+    return keys, owners
+
+
+def _names(kind: type[Config]) -> dict[str, Any]:
+    """Return the keys of a class, as a file spells them, with the type of each."""
+    return {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+
+
+def _tag(kind: type[Config]) -> str:
+    return str(kind.model_fields["kind"].default) if "kind" in kind.model_fields else ""
+
+
+def _configs_in(annotation: Any) -> list[type[Config]]:
+    """Return the configuration classes that a field's type mentions, at any depth."""
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [found for each in typing.get_args(annotation) for found in _configs_in(each)]
 
 
 def read_toml(path: Path) -> dict[str, Any]:

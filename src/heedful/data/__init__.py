@@ -5,11 +5,12 @@ from heedful.data.batching import BatchingConfig, Waste, group_rows
 from heedful.data.cleaning import CleaningConfig, HeldOut, clean
 from heedful.data.collate import collate
 from heedful.data.config import DataConfig
+from heedful.data.corpus import Corpus
 from heedful.data.example import Example, group_references
 from heedful.data.prepare import TrainingData, is_stream, prepare, read_split
 from heedful.data.readers import AnySourceConfig, read_examples
 from heedful.data.report import ReadReport
-from heedful.data.store import Corpus, Store
+from heedful.data.store import Store
 from heedful.data.stream import Stream
 
 __all__ = [

@@ -3,7 +3,7 @@
 import hashlib
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from heedful.data.collate import Row, collate
 from heedful.data.store import Store
 from heedful.data.stream import Stream
 from heedful.text.codec import Codec
+from heedful.text.truncation import Truncations
 
 
 class Batches(ABC):
@@ -61,26 +62,38 @@ class LineBatches(Batches):
 
     def batch(self, rows: Rows, epoch: int) -> Batch:
         store = self.store
+        sides = [self._sides(int(row), epoch) for row in rows]
         return collate(
             lines=store.corpus.lines[store.rows[rows]] - 1,
-            sources=None if store.source_lengths is None else [self._source(int(row), epoch) for row in rows],
-            targets=None if store.target_lengths is None else [self._target(int(row), epoch) for row in rows],
+            sources=None if store.source_lengths is None else [source for source, _ in sides],
+            targets=None if store.target_lengths is None else [target for _, target in sides],
             labels=None if store.labels is None else store.labels[rows],
         )
 
-    def _source(self, row: int, epoch: int) -> Row:
-        if self.codec is None:
-            return self.store.source(row)
-        return self.codec.encode_source(self.store.example(row).source or "", line_seed(self.seed, epoch, row))
-
-    def _target(self, row: int, epoch: int) -> Row:
-        if self.codec is None:
-            return self.store.target(row)
-        return self.codec.encode_target(self.store.example(row).target or "", line_seed(self.seed, epoch, row) ^ 1)
+    def _sides(self, row: int, epoch: int) -> tuple[Row, Row]:
+        """Return a row's source and target as stored or as drawn for the epoch; empty where there is none."""
+        store, codec = self.store, self.codec
+        source: Row = () if store.source_lengths is None else store.source(row)
+        target: Row = () if store.target_lengths is None else store.target(row)
+        if codec is None:
+            return source, target
+        example, seed = store.example(row), line_seed(self.seed, epoch, row)
+        if codec.source is not None:
+            source = _draw(codec.encode_source, example.source or "", seed, source)
+        if codec.target is not None:
+            target = _draw(codec.encode_target, example.target or "", seed ^ 1, target)
+        return source, target
 
     def waste(self, epoch: int = 0) -> Waste:
         """Return how much of an epoch is padding."""
         return measure_waste(self.epoch(epoch), self.store.source_lengths, self.store.target_lengths)
+
+
+def _draw(encode: Callable[..., list[int]], text: str, seed: int, stored: Row) -> Row:
+    """Return a segmentation drawn by the seed, or the stored one if the drawn is longer than the codec allows."""
+    cuts = Truncations()
+    drawn = encode(text, seed, truncations=cuts)
+    return stored if cuts.num_lines else drawn
 
 
 class StreamBatches(Batches):

@@ -1,5 +1,6 @@
-"""Arrays on disk that are written row by row and read through a memory map, so that no corpus is too big for memory."""
+"""Arrays on disk, written piece by piece and read through a memory map, so that no corpus is too big for memory."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +10,38 @@ from numpy.typing import NDArray
 from heedful.core.errors import DataError
 
 _BUFFER_BYTES = 1 << 20
+_END = "<i8"
 
 
-class ColumnWriter:
-    """Writes rows of varying length: ``name.bin`` holds them end to end, ``name.ends.bin`` (int64) where each ends."""
+class ArrayWriter:
+    """Writes one array of numbers, ``name.bin``."""
 
-    def __init__(self, folder: Path, name: str, dtype: Any) -> None:
-        self._dtype = np.dtype(dtype)
-        self._values = (folder / f"{name}.bin").open("wb", buffering=_BUFFER_BYTES)
-        self._ends = (folder / f"{name}.ends.bin").open("wb", buffering=_BUFFER_BYTES)
+    def __init__(self, folder: Path, name: str, dtype: str) -> None:
+        self.dtype = np.dtype(dtype)
+        self._file = (folder / f"{name}.bin").open("wb", buffering=_BUFFER_BYTES)
+
+    def extend(self, numbers: Sequence[int] | bytes) -> None:
+        """Append numbers (bytes are taken as they are)."""
+        self._file.write(numbers if isinstance(numbers, bytes) else np.asarray(numbers, dtype=self.dtype).tobytes())
+
+    def close(self) -> None:
+        """Write what is buffered and close the file."""
+        self._file.close()
+
+
+class RowsWriter:
+    """Writes rows of varying length: ``name.bin`` holds them end to end, ``name.ends.bin`` where each one ends."""
+
+    def __init__(self, folder: Path, name: str, dtype: str) -> None:
+        self._values = ArrayWriter(folder, name, dtype)
+        self._ends = ArrayWriter(folder, f"{name}.ends", _END)
         self._end = 0
 
-    def add(self, row: Any) -> None:
-        """Append a row: a sequence of numbers, or bytes for a column of bytes."""
-        raw = row if isinstance(row, bytes) else np.asarray(row, dtype=self._dtype).tobytes()
-        self._values.write(raw)
-        self._end += len(raw) // self._dtype.itemsize
-        self._ends.write(self._end.to_bytes(8, "little"))
+    def append(self, row: Sequence[int] | bytes) -> None:
+        """Append one row (bytes for a column of bytes)."""
+        self._values.extend(row)
+        self._end += len(row)
+        self._ends.extend([self._end])
 
     def close(self) -> None:
         """Write what is buffered and close the files."""
@@ -33,33 +49,44 @@ class ColumnWriter:
         self._ends.close()
 
 
-class Column:
-    """Reads what a `ColumnWriter` wrote."""
+class Rows:
+    """Reads what a `RowsWriter` wrote."""
 
-    def __init__(self, folder: Path, name: str, dtype: Any) -> None:
-        self.ends: NDArray[np.int64] = _map(folder / f"{name}.ends.bin", np.dtype("<i8"))
-        self.values: NDArray[Any] = _map(folder / f"{name}.bin", np.dtype(dtype))
-        if (self.ends[-1] if len(self.ends) else 0) != len(self.values):
-            raise DataError("damaged. Delete this folder; it is made again from the data.", folder)
+    def __init__(self, folder: Path, name: str, dtype: str) -> None:
+        self._ends = read_array(folder, f"{name}.ends", _END)
+        self._values = read_array(folder, name, dtype)
+        if (self._ends[-1] if len(self._ends) else 0) != len(self._values):
+            raise _damaged(folder / f"{name}.bin")
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return len(self._ends)
 
     def __getitem__(self, index: int) -> NDArray[Any]:
-        start = self.ends[index - 1] if index else 0
-        return self.values[start : self.ends[index]]
+        start = self._ends[index - 1] if index else 0
+        return self._values[start : self._ends[index]]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Length of each row."""
-        return np.diff(self.ends, prepend=0)
+        return np.diff(self._ends, prepend=0)
 
 
-def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+def read_array(folder: Path, name: str, dtype: str) -> NDArray[Any]:
+    """Map an array into memory that an `ArrayWriter` wrote.
+
+    Raises:
+        DataError: the file is missing or damaged.
+    """
+    path, kind = folder / f"{name}.bin", np.dtype(dtype)
     try:
         size = path.stat().st_size
-        if size % dtype.itemsize:
-            raise DataError("damaged. Delete its folder; it is made again from the data.", path)
-        return np.memmap(path, dtype=dtype, mode="r") if size else np.empty(0, dtype=dtype)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}. Delete its folder; it is made again.", path) from None
+        if size % kind.itemsize:
+            raise _damaged(path)
+        # As a plain array: the class for memory maps costs more than the read at each small slice.
+        return np.asarray(np.memmap(path, dtype=kind, mode="r")) if size else np.empty(0, dtype=kind)
+    except OSError:
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(f"missing or damaged. Delete the folder {path.parent}; it is made again from the data.", path)

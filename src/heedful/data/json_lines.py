@@ -24,19 +24,24 @@ class JsonLinesConfig(SelectionConfig):
 def read_json_lines(config: JsonLinesConfig, folder: Path) -> Iterator[Row]:
     """Yield the objects of a file; blank lines are passed over."""
     path = locate(config.path, folder)
+    has_rows = False
     for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
-            raise DataError(f"not valid JSON: {reason}. Write one object a line.", path, number) from None
-        if not isinstance(values, dict):
-            raise DataError('not a JSON object. Write one object a line, such as {"source": ...}.', path, number)
-        yield Row(
-            path, number, {name: _text(each) for name, each in values.items() if isinstance(each, str | int | float)}
-        )
+        if line.strip():
+            has_rows = True
+            yield Row(path, number, _cells(line, path, number))
+    if not has_rows:
+        raise DataError("the file has blank lines only.", path)
+
+
+def _cells(line: str, path: str, number: int) -> dict[str, str]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise DataError(f"not valid JSON: {reason}. Write one object a line.", path, number) from None
+    if not isinstance(values, dict):
+        raise DataError('not a JSON object. Write one object a line, such as {"source": ...}.', path, number)
+    return {name: _text(each) for name, each in values.items() if isinstance(each, str | int | float)}
 
 
 def _text(value: str | int | float) -> str:

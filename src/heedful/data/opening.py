@@ -7,11 +7,11 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 from heedful.core.config import resolve_path
 from heedful.core.errors import DataError
-from heedful.text.lines import read_lines
+from heedful.text.lines import ByteStream, read_lines
 
 STDIN = "-"
 MAX_LINE_BYTES = 500_000
@@ -30,7 +30,7 @@ def locate(path: str, folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def open_data(path: str) -> Iterator[BinaryIO]:
+def open_data(path: str) -> Iterator[ByteStream]:
     """Open a located file for bytes, unpacked if it is gzip.
 
     Raises:
@@ -49,11 +49,11 @@ def open_data(path: str) -> Iterator[BinaryIO]:
         if not magic:
             raise DataError("the file is empty.", path)
         if magic == _GZIP_MAGIC:
-            yield cast(BinaryIO, stack.enter_context(gzip.open(raw)))
+            yield stack.enter_context(gzip.open(raw))
         elif path.endswith(".gz"):
             raise DataError("named .gz, but not a gzip file. Rename it, or pack it with gzip.", path)
         else:
-            yield cast(BinaryIO, raw)
+            yield raw
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:

@@ -44,7 +44,7 @@ class LinesConfig(Config):
     @model_validator(mode="after")
     def _fits(self) -> "LinesConfig":
         if self.start >= self.end:
-            raise ValueError(f"`start` ({self.start}) must be less than `end` ({self.end})")
+            raise ValueError(f"the part must start before it ends, but `start` is {self.start} and `end` is {self.end}")
         if self.unit == "stream" and (self.part or self.limit):
             raise ValueError("a stream has no `part` or `limit`; use `start` and `end`")
         if self.path == STDIN and (self.start, self.end) != (0.0, 1.0):

@@ -1,6 +1,6 @@
 """From a data config to what training needs: cleaned text, codec, labels, and batches, kept in a cache folder."""
 
-import dataclasses
+import copy
 import hashlib
 import itertools
 import json
@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.core.errors import BundleError, ConfigError, DataError
+from heedful.data.cache import new_folder
 from heedful.data.cleaning import HeldOut, clean
 from heedful.data.config import DataConfig
+from heedful.data.corpus import Corpus
 from heedful.data.example import Example, group_references
 from heedful.data.opening import STDIN, locate, missing
 from heedful.data.plain import LinesConfig
 from heedful.data.readers import AnySourceConfig, data_paths, read_examples
 from heedful.data.report import ReadReport
 from heedful.data.selection import bucket
-from heedful.data.store import Corpus, Store
+from heedful.data.store import Store
 from heedful.data.stream import Stream
 from heedful.text.codec import Codec, TextConfig
 from heedful.text.labels import LabelSet
@@ -127,15 +129,15 @@ def _cached_codec(text: TextConfig, corpus: Corpus, folder: Path, path: Path) ->
         return Codec.load(path)
     except BundleError:
         codec = Codec.train(text, corpus.pairs(), folder=folder)
-        path.mkdir(parents=True, exist_ok=True)
-        codec.save(path)
+        with new_folder(path, {}) as draft:
+            codec.save(draft)
         return codec
 
 
 def _cached_store(corpus: Corpus, codec: Codec, labels: LabelSet | None, path: Path, *, drop_too_long: bool) -> Store:
     if path.exists():
         return Store(path, corpus)
-    report = dataclasses.replace(corpus.report)
+    report = copy.deepcopy(corpus.report)
     return Store.write(path, corpus, codec, labels, report=report, drop_too_long=drop_too_long)
 
 

@@ -46,7 +46,7 @@ class Replacement(Config):
         try:
             re.compile(self.pattern).sub(self.replacement, "")
         except (re.error, IndexError) as error:
-            raise ValueError(f"`{self.pattern}` -> `{self.replacement}` is no regular expression: {error}") from None
+            raise ValueError(f"not a regular expression: `{self.pattern}` with `{self.replacement}`: {error}") from None
         return self
 
 
@@ -70,10 +70,10 @@ class Part(Config):
     @model_validator(mode="after")
     def _has_one(self) -> "Part":
         if (self.keep is None) == (self.drop is None):
-            raise ValueError("`part` needs either `keep` or `drop`, a list of buckets")
+            raise ValueError("give either `keep` or `drop`, a list of buckets")
         wrong = [each for each in (self.keep or self.drop or ()) if not 0 <= each < self.of]
         if wrong:
-            raise ValueError(f"`part` has the buckets 0 to {self.of - 1}, not {wrong[0]}")
+            raise ValueError(f"the buckets are 0 to {self.of - 1}, not {wrong[0]}")
         return self
 
     def holds(self, text: str) -> bool:
@@ -156,7 +156,7 @@ def select(rows: Iterator[Row], config: SelectionConfig, report: ReadReport) -> 
         if num_kept == config.limit:
             return
     if not num_kept:
-        raise _no_row(row, config, seen)
+        raise _no_row(row, seen)
 
 
 def _matches(row: Row, config: SelectionConfig, seen: dict[str, set[str]]) -> bool:
@@ -170,11 +170,9 @@ def _matches(row: Row, config: SelectionConfig, seen: dict[str, set[str]]) -> bo
     return is_match
 
 
-def _no_row(row: Row | None, config: SelectionConfig, seen: dict[str, set[str]]) -> DataError:
-    if row is None:
-        return DataError("the file has no rows.")
+def _no_row(row: Row | None, seen: dict[str, set[str]]) -> DataError:
     hints = [f"`{column}` has values such as {', '.join(sorted(values))}." for column, values in seen.items() if values]
-    return DataError(" ".join(["no row matches `where` and `part`.", *hints]), row.path)
+    return DataError(" ".join(["no row matches `where` and `part`.", *hints]), row.path if row else None)
 
 
 def _cell(row: Row, column: Column | None) -> str:

@@ -4,12 +4,13 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from heedful.core.errors import DataError
-from heedful.data.columns import Column, ColumnWriter
-from heedful.data.store import Corpus, new_folder, read_meta
+from heedful.data.cache import new_folder, read_meta
+from heedful.data.columns import ArrayWriter, read_array
+from heedful.data.corpus import Corpus
+from heedful.data.store import id_dtype
 from heedful.text.codec import Codec
 
 
@@ -17,7 +18,7 @@ class Stream:
     """The ids of a stream, end to end, read through a memory map."""
 
     def __init__(self, folder: Path) -> None:
-        self.ids: NDArray[Any] = Column(folder, "ids", read_meta(folder)["dtype"]).values
+        self.ids: NDArray[Any] = read_array(folder, "ids", read_meta(folder)["dtype"])
 
     @classmethod
     def write(cls, folder: Path, corpus: Corpus, codec: Codec) -> "Stream":
@@ -26,16 +27,17 @@ class Stream:
         Raises:
             DataError: there are no ids, or the disk is full.
         """
-        dtype = "<u2" if (codec.target_size or 0) <= 1 << 16 else "<u4"
+        assert codec.target_size is not None, "a stream is all target"
+        dtype = id_dtype(codec.target_size)
         num_ids = 0
         with new_folder(folder, {"dtype": dtype}) as draft:
-            with contextlib.closing(ColumnWriter(draft, "ids", dtype)) as writer:
+            with contextlib.closing(ArrayWriter(draft, "ids", dtype)) as writer:
                 for example in corpus:
                     ids = codec.target_symbols(example.target or "")
-                    writer.add(np.asarray(ids, dtype=dtype))
+                    writer.extend(ids)
                     num_ids += len(ids)
             if not num_ids:
-                raise DataError("the stream has no symbols. Check the data's path, `start` and `end`.", corpus.path)
+                raise DataError("the stream has no symbols. Check the data's path, `start` and `end`.")
         return cls(folder)
 
     def __len__(self) -> int:

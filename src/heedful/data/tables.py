@@ -80,6 +80,7 @@ def _csv_cells(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _rows(table: Iterator[tuple[int, list[str]]], path: str, *, has_header: bool) -> Iterator[Row]:
     names: Sequence[str] | None = None
+    has_rows = False
     for line, cells in table:
         if names is None:
             names = cells if has_header else [str(index) for index in range(len(cells))]
@@ -95,6 +96,7 @@ def _rows(table: Iterator[tuple[int, list[str]]], path: str, *, has_header: bool
                 path,
                 line,
             )
+        has_rows = True
         yield Row(path, line, dict(zip(names, cells, strict=True)))
-    if names is None or (has_header and line == 1):
-        raise DataError("the file has a header and no rows.", path)
+    if not has_rows:
+        raise DataError("the file has no rows below its header.", path)

@@ -47,6 +47,10 @@ class TextConfig(Config):
     max_source_length: int = Field(default=256, ge=1)
     max_target_length: int = Field(default=256, ge=1)
 
+    def normalize(self, text: str) -> str:
+        """Return the text as the tokenizers see it."""
+        return normalize(text, form=self.normalization, lowercase=self.lowercase, collapse_spaces=self.collapse_spaces)
+
 
 class Codec:
     """Two tokenizers (or one for both sides, or one alone) with what is done before and after them.
@@ -86,10 +90,7 @@ class Codec:
 
     def normalize(self, text: str) -> str:
         """Return the text as the tokenizers see it (references must be compared in this form)."""
-        config = self.config
-        return normalize(
-            text, form=config.normalization, lowercase=config.lowercase, collapse_spaces=config.collapse_spaces
-        )
+        return self.config.normalize(text)
 
     def encode_source(
         self, text: str, seed: int | None = None, *, truncations: Truncations | None = None, line: int | None = None
@@ -205,27 +206,20 @@ class Codec:
         if first is None:
             raise DataError("There are no training examples. Check the data's paths, columns and filters.")
         has_source, has_target = (each is not None for each in first)
-        untrained = cls.__new__(cls)
-        untrained.config = config
-        lines = [_Side(again, (index,), untrained) for index in (0, 1)]
         if config.is_joint and has_source and has_target:
-            shared = train_tokenizer(config.source, _Side(again, (0, 1), untrained), folder=folder)
+            shared = train_tokenizer(config.source, _texts(again, (0, 1), config), folder=folder)
             return cls(config, shared, shared)
-        source = train_tokenizer(config.source, lines[0], folder=folder) if has_source else None
-        target = train_tokenizer(config.target or config.source, lines[1], folder=folder) if has_target else None
+        source = target = None
+        if has_source:
+            source = train_tokenizer(config.source, _texts(again, (0,), config), folder=folder)
+        if has_target:
+            target = train_tokenizer(config.target or config.source, _texts(again, (1,), config), folder=folder)
         return cls(config, source, target)
 
 
-class _Side:
-    """The normalised texts of one side of the pairs, or of both in turn."""
-
-    def __init__(self, pairs: Iterable[Pair], sides: tuple[int, ...], codec: Codec) -> None:
-        self.pairs, self.sides, self.codec = pairs, sides, codec
-
-    def __iter__(self) -> Iterator[str]:
-        for pair in self.pairs:
-            for side in self.sides:
-                yield self.codec.normalize(pair[side] or "")
+def _texts(pairs: Iterable[Pair], sides: tuple[int, ...], config: TextConfig) -> Iterator[str]:
+    """Yield the normalised texts of one side of the pairs, or of both in turn."""
+    return (config.normalize(pair[side] or "") for pair in pairs for side in sides)
 
 
 def _cut(ids: list[int], limit: int, truncations: Truncations | None, line: int | None) -> Iterable[int]:

@@ -33,14 +33,16 @@ class LabelSet:
     def __len__(self) -> int:
         return len(self.names)
 
-    def index(self, name: str) -> int:
-        """Return the index of a label.
+    def index(self, name: str, path: str | None = None, line: int | None = None) -> int:
+        """Return the index of a label; the path and line are where it was read, for the message.
 
         Raises:
             DataError: no such label was in the training data.
         """
         if name not in self._indices:
-            raise DataError(f"The label {name!r} is not in the training data. {did_you_mean(name, self.names)}")
+            raise DataError(
+                f"the label {name!r} is not one of the model's. {did_you_mean(name, self.names)}", path, line
+            )
         return self._indices[name]
 
     def save(self, folder: Path) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol, runtime_checkable
 
 from heedful.core.errors import DataError
 
@@ -12,7 +12,16 @@ _NAMED = {"\n": "\\n", "\r": "\\r"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_lines(stream: BinaryIO, path: Path | str, *, max_bytes: int | None = None) -> Iterator[str]:
+@runtime_checkable
+class ByteStream(Protocol):
+    """What can be read line by line as bytes: a file, standard input, an unpacker, bytes in memory."""
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Return the next line with its end, at most ``size`` bytes of it; nothing at the end."""
+        ...
+
+
+def read_lines(stream: ByteStream, path: Path | str, *, max_bytes: int | None = None) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 stream, without their ends.
 
     A line ends at ``\n`` and nowhere else; one ``\r`` before it (Windows) is dropped. A blank line is a line. What

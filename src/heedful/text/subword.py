@@ -1,6 +1,8 @@
 """Subwords by SentencePiece: unigram language model or byte-pair encoding, trained on the training text alone."""
 
+import hashlib
 import io
+import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +16,12 @@ from heedful.core.errors import ConfigError, DataError
 from heedful.core.symbols import BOS_ID, EOS_ID, NUM_RESERVED, PAD_ID, UNK_ID
 from heedful.text.saved import damaged, read_bytes, read_json, write_json
 from heedful.text.tokenizer import RESERVED_NAMES, UNK_TEXT, Tokenizer, without_reserved
+
+# SentencePiece keeps some characters for itself (its space, its mark of the unknown, a separator) and its trainer takes
+# line breaks off the ends. In a text they are carried by characters of the private use area.
+_OWN = {"\u2581": "\ue581", "\u2585": "\ue585", "\x1f": "\ue01f", "\n": "\ue00a", "\r": "\ue00d"}
+_HIDE, _SHOW = str.maketrans(_OWN), str.maketrans({carrier: own for own, carrier in _OWN.items()})
+_IS_OWN, _IS_CARRIER = re.compile(f"[{''.join(_OWN)}]"), re.compile(f"[{''.join(_OWN.values())}]")
 
 # SentencePiece draws from one generator of the process: seeding it and drawing must not be interrupted.
 _RANDOM = threading.Lock()
@@ -47,7 +55,7 @@ class SubwordConfig(Config):
 class SubwordTokenizer(Tokenizer):
     """Pieces of words, the space before a word written as U+2581 within its first piece.
 
-    Known text comes back exactly, runs of spaces included; a literal U+2581 in the text comes back as a space.
+    Known text comes back exactly, runs of spaces included.
     """
 
     kind = "subword"
@@ -66,7 +74,7 @@ class SubwordTokenizer(Tokenizer):
         return self._sampling is not None
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._processor.encode(text)
+        ids: list[int] = self._processor.encode(_hide(text))
         return ids
 
     def sample(self, text: str, seed: int) -> list[int]:
@@ -74,33 +82,38 @@ class SubwordTokenizer(Tokenizer):
             return self.encode(text)
         with _RANDOM:
             sentencepiece.set_random_generator_seed(seed % 2**32)
-            ids: list[int] = self._processor.encode(text, enable_sampling=True, alpha=self._sampling, nbest_size=-1)
+            ids: list[int] = self._processor.encode(
+                _hide(text), enable_sampling=True, alpha=self._sampling, nbest_size=-1
+            )
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._processor.decode(without_reserved(ids))
-        return text
+        return _show(text)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [RESERVED_NAMES[each] if each < NUM_RESERVED else self._processor.id_to_piece(int(each)) for each in ids]
+        return [
+            RESERVED_NAMES[each] if each < NUM_RESERVED else _show(self._processor.id_to_piece(int(each)))
+            for each in ids
+        ]
 
     def save(self, folder: Path, name: str) -> None:
         (folder / f"{name}.model").write_bytes(self._model)
-        write_json(folder / f"{name}.json", {"kind": self.kind, "size": self.size, "sampling": self._sampling or 0.0})
+        values = {
+            "kind": self.kind,
+            "sampling": self._sampling or 0.0,
+            "sha256": hashlib.sha256(self._model).hexdigest(),
+        }
+        write_json(folder / f"{name}.json", values)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> "SubwordTokenizer":
-        values = read_json(folder / f"{name}.json", size=int, sampling=float)
+        values = read_json(folder / f"{name}.json", sampling=float, sha256=str)
         path = folder / f"{name}.model"
-        try:
-            tokenizer = cls(read_bytes(path), sampling=values["sampling"] or None)
-        except RuntimeError:
-            raise damaged(path, "not a SentencePiece model") from None
-        processor = tokenizer._processor
-        reserved = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-        if tokenizer.size != values["size"] or reserved != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
+        model = read_bytes(path)
+        if hashlib.sha256(model).hexdigest() != values["sha256"]:
             raise damaged(path, f"not the SentencePiece model that {name}.json describes")
-        return tokenizer
+        return cls(model, sampling=values["sampling"] or None)
 
     @classmethod
     def train(cls, config: SubwordConfig, lines: Iterable[str], *, folder: Path = Path()) -> "SubwordTokenizer":
@@ -128,6 +141,11 @@ class SubwordTokenizer(Tokenizer):
                     unk_id=UNK_ID,
                     bos_id=BOS_ID,
                     eos_id=EOS_ID,
+                    # Under their usual names, such as <unk>, text that has these names in it would not come back.
+                    pad_piece="\ue000",
+                    unk_piece="\ue001",
+                    bos_piece="\ue002",
+                    eos_piece="\ue003",
                     unk_surface=UNK_TEXT,
                     num_threads=4,  # fixed: sums in another order could give another vocabulary
                     minloglevel=3,
@@ -153,4 +171,12 @@ class _Counted:
         for line in self.lines:
             if line.strip():
                 self.has_text = True
-                yield line
+                yield _hide(line)
+
+
+def _show(text: str) -> str:
+    return text.translate(_SHOW) if _IS_CARRIER.search(text) else text
+
+
+def _hide(text: str) -> str:
+    return text.translate(_HIDE) if _IS_OWN.search(text) else text

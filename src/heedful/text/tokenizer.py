@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID
 
 RESERVED_NAMES = ("<pad>", "<unk>", "<s>", "</s>")
 """How `pieces` shows the ids 0 to 3."""
@@ -82,6 +82,3 @@ class Tokenizer(ABC):
 def without_reserved(ids: Sequence[int]) -> list[int]:
     """Return the ids that stand for text: all but PAD, BOS and EOS."""
     return [each for each in ids if each not in (PAD_ID, BOS_ID, EOS_ID)]
-
-
-__all__ = ["RESERVED_NAMES", "UNK_ID", "UNK_TEXT", "Tokenizer", "without_reserved"]

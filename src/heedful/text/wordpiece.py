@@ -43,7 +43,6 @@ class WordPieceTokenizer(Tokenizer):
         self.vocabulary = vocabulary
         self.file_ids = tuple(file_ids)
         self.lowercase = lowercase
-        self._known = {symbol: index for index, symbol in enumerate(vocabulary.symbols)}
         self._ids = dict(zip(vocabulary.symbols, vocabulary.encode(vocabulary.symbols), strict=True))
 
     @property

@@ -1,0 +1,107 @@
+"""The codec: rows, sides, truncation, what is saved."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.core.config import parse_config
+from heedful.core.errors import BundleError, DataError
+from heedful.core.symbols import BOS_ID, EOS_ID
+from heedful.text import Codec, LabelSet, TextConfig, Truncations
+
+PAIRS: list[tuple[str | None, str | None]] = [("Ein Haus", "a house"), ("zwei Häuser", "two houses")]
+
+
+def train(pairs: list[tuple[str | None, str | None]] = PAIRS, **options: object) -> Codec:
+    return Codec.train(parse_config(TextConfig, {"source": {"kind": "character"}, **options}), pairs)
+
+
+def test_rows_carry_the_reserved_ids() -> None:
+    codec = train()
+    assert codec.encode_source("") == [EOS_ID] and codec.encode_target("") == [BOS_ID, EOS_ID]
+    source, target = codec.encode_source("Haus"), codec.encode_target("house")
+    assert source[-1] == EOS_ID and len(source) == 5 and target[0] == BOS_ID and target[-1] == EOS_ID
+    assert codec.target_symbols("house") == target[1:-1]
+    assert codec.decode_target(target) == "house" and codec.decode_source(source) == "Haus"
+
+
+def test_joint_is_one_vocabulary_of_both_sides() -> None:
+    joint, apart = train(is_joint=True), train()
+    assert joint.is_shared and not apart.is_shared
+    assert joint.decode_target(joint.encode_target("zwei houses")) == "zwei houses"
+    assert "z" not in apart.decode_target(apart.encode_target("zwei"))
+
+
+def test_sides_that_a_task_has_not() -> None:
+    only_target = train([(None, "to be"), (None, "or not")], is_joint=True)
+    assert only_target.source is None and only_target.source_size is None and not only_target.is_shared
+    assert only_target.decode_target(only_target.encode_target("to be")) == "to be"
+    only_source = train([("to be", None)])
+    assert only_source.target is None and only_source.encode_source("be")[-1] == EOS_ID
+
+
+def test_each_side_has_its_own_tokenizer() -> None:
+    codec = train(target={"kind": "word"})
+    assert len(codec.encode_source("Haus")) == 5 and len(codec.encode_target("a house")) == 4
+
+
+def test_truncation_is_reported() -> None:
+    codec = train(max_source_length=5, max_target_length=3)
+    cuts = Truncations()
+    assert len(codec.encode_source("Häuser", truncations=cuts, line=17)) == 6
+    assert codec.encode_target("houses", truncations=cuts, line=18)[-1] == EOS_ID
+    assert len(codec.encode_source("zwei ", truncations=cuts, line=19)) == 6
+    assert cuts.num_lines == 2 and cuts.lines == [17, 18] and cuts.longest == 6
+    assert cuts.summary().startswith("2 lines were longer than") and "(line 17, 18)" in cuts.summary()
+    assert Truncations().summary() == ""
+
+
+def test_normalisation_is_part_of_the_codec() -> None:
+    codec = train(lowercase=True, collapse_spaces=True)
+    assert codec.normalize(" Ha\u0308user \t x\u00a0 ") == "häuser x"
+    assert codec.encode_source("HA\u0308USER") == codec.encode_source("häuser")
+
+
+@pytest.mark.parametrize("options", [{}, {"is_joint": True}, {"target": {"kind": "word"}}])
+def test_loaded_equals_saved(options: dict[str, object], tmp_path: Path) -> None:
+    codec = train(**options, lowercase=True, max_source_length=7)
+    codec.save(tmp_path)
+    loaded = Codec.load(tmp_path)
+    assert loaded.config == codec.config and loaded.is_shared == codec.is_shared
+    assert loaded.encode_source("Zwei Häuser") == codec.encode_source("Zwei Häuser")
+    assert loaded.encode_target("two houses") == codec.encode_target("two houses")
+    assert loaded.fingerprint() == codec.fingerprint() != train().fingerprint()
+
+
+@pytest.mark.parametrize("name", ["codec.json", "tokenizer.source.json", "tokenizer.target.json"])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"[]", b"{}", b"\xff\xfe", b'{"kind": "character", "symbols": ["a", "a"]}']
+)
+def test_damage_is_named(name: str, content: bytes | None, tmp_path: Path) -> None:
+    train().save(tmp_path)
+    (tmp_path / name).unlink()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(BundleError, match=name):
+        Codec.load(tmp_path)
+
+
+def test_training_reads_an_iterator_once() -> None:
+    codec = Codec.train(parse_config(TextConfig, {"source": {"kind": "character"}}), iter(PAIRS))
+    assert codec.fingerprint() == train().fingerprint()
+    with pytest.raises(DataError, match="no training examples"):
+        train([])
+
+
+def test_labels(tmp_path: Path) -> None:
+    labels = LabelSet.collect(["spam", "ham", "spam"])
+    assert labels.names == ("ham", "spam") and labels.index("spam") == 1 and len(labels) == 2
+    labels.save(tmp_path)
+    assert LabelSet.load(tmp_path).names == labels.names
+    with pytest.raises(DataError, match=r"mail.tsv:3: the label 'span' .*Did you mean `spam`"):
+        labels.index("span", "mail.tsv", 3)
+    with pytest.raises(DataError, match="at least 2"):
+        LabelSet.collect(["spam"])
+    (tmp_path / "labels.json").write_text('{"names": ["spam", 3]}')
+    with pytest.raises(BundleError, match=r"labels\.json"):
+        LabelSet.load(tmp_path)
