@@ -40,7 +40,7 @@ def history(folder: Path) -> list[dict[str, Any]]:
 def train_killed(
     folder: Path, command: list[str], *, kills: int, whole_s: float, generator: random.Random
 ) -> list[float]:
-    """Train to the end through so many kills, spread at random over the time that the whole took; return their times."""
+    """Train to the end through so many kills within the time that the whole took; return when they came."""
     killed_after = []
     words = command
     for _ in range(kills):
