@@ -1,7 +1,8 @@
 """Where a fixed vector breaks and attention does not: scores by source length, for five models of one training time.
 
-Two settings: (i) package descriptions English to German (debian-ddtp), split anew by package so that neighbouring
-paragraphs stay together, with a test set stratified by source length; (ii) synthetic recall (``recall.py``), trained on
+Two settings: (i) package descriptions English to German (debian-ddtp), the shipped recipes ``bottleneck-*``, which split
+by package so that neighbouring paragraphs stay together; of each length as many test lines as there are, 200 at most;
+(ii) synthetic recall (``recall.py``), trained on
 up to 100 tokens and tested on up to 400. The claim is that of Bahdanau et al. 2015, section 5.2. Resumable, as
 ``quality.py``; about five hours in all on two cores.
 
@@ -10,13 +11,12 @@ up to 100 tokens and tested on up to 400. The claim is that of Bahdanau et al. 2
 """
 
 import argparse
-import csv
-import gzip
 import hashlib
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import sacrebleu
 
 import recall
 from command_line import facts, forget, train
-from record import CACHE, ROOT, data_folder, environment, footer, read_results, table, write_results
+from record import CACHE, ROOT, environment, footer, read_results, table, write_results
 
 BINS = (10, 20, 30, 50, 80, 10**9)
 BIN_NAMES = ("1-10", "11-20", "21-30", "31-50", "51-80", "81+")
@@ -32,11 +32,11 @@ TESTED_PER_BIN = 200
 TASKS = ("descriptions", "reverse", "lookup")
 CONFIGS = ROOT / "benchmarks" / "bottleneck"
 MODELS = {
-    "fixed vector": "fixed.toml",
-    "dot": "dot.toml",
-    "bilinear": "bilinear.toml",
-    "additive": "additive.toml",
-    "Transformer": "transformer.toml",
+    "fixed vector": "fixed-vector",
+    "dot": "dot",
+    "bilinear": "bilinear",
+    "additive": "additive",
+    "Transformer": "transformer",
 }
 
 
@@ -46,65 +46,51 @@ def bin_of(text: str) -> str:
     return next(name for name, limit in zip(BIN_NAMES, BINS, strict=True) if length <= limit)
 
 
-def write_descriptions(folder: Path) -> None:
-    """Split the descriptions by package: 15 % of the packages to test on, 5 % to validate on, the rest to train on."""
-    with gzip.open(data_folder("debian-ddtp", "ddtp.en-de.tsv.gz"), "rt", encoding="utf-8", newline="\n") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    folder.mkdir(parents=True, exist_ok=True)
-    parts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
-    tested: dict[str, int] = defaultdict(int)
-    rows.sort(key=lambda row: _digest(row["package"] + row["en"]))
-    for row in rows:
-        bucket = _digest(row["package"]) % 20
-        part = "test" if bucket < 3 else "dev" if bucket == 3 else "train"
-        name = bin_of(row["en"])
-        if part == "test":
-            tested[name] += 1
-            if tested[name] <= TESTED_PER_BIN:
-                parts[part].append("\t".join([name, row["en"], row["de"]]))
-        else:
-            parts[part].append("\t".join([row["en"], row["de"]]))
-    for part, lines in parts.items():
-        header = "length\tsource\ttarget" if part == "test" else "source\ttarget"
-        (folder / f"{part}.tsv").write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
-
-
-def _digest(text: str) -> int:
-    return int(hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8], 16)
-
-
-def prepare(task: str) -> Path:
-    """Return the folder of a task's data, made at the first call."""
+def prepare_recall(task: str, model: str, minutes: float) -> Path:
+    """Return the configuration of a synthetic task for a model; its data is made at the first call."""
     folder = CACHE / "bottleneck" / task
-    if not (folder / "ready").exists():
-        if task == "descriptions":
-            write_descriptions(folder)
-        else:
-            recall.write(task, folder)
-        (folder / "ready").touch()
-    return folder
-
-
-def write_config(task: str, model: str, folder: Path, minutes: float) -> Path:
-    """Join the task's file and the model's file into the configuration of a run."""
-    text = (CONFIGS / f"{task}.toml").read_text() + "\n" + (CONFIGS / MODELS[model]).read_text()
-    text = text.replace("DATA_FOLDER", str(folder)).replace("MAX_MINUTES", f"{minutes}")
-    path = folder / f"{Path(MODELS[model]).stem}.toml"
-    path.write_text(text, encoding="utf-8")
+    if not (folder / "test.tsv").exists():
+        recall.write(task, folder)
+    text = (CONFIGS / f"{task}.toml").read_text() + "\n" + (CONFIGS / f"{MODELS[model]}.toml").read_text()
+    path = folder / f"{MODELS[model]}.toml"
+    path.write_text(text.replace("DATA_FOLDER", str(folder)).replace("MAX_MINUTES", f"{minutes}"), encoding="utf-8")
     return path
 
 
-def read_test(folder: Path) -> list[dict[str, str]]:
-    """Return the rows of the test set."""
-    with (folder / "test.tsv").open(encoding="utf-8", newline="\n") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+@dataclass(frozen=True)
+class Line:
+    """A test line: its length class, what is read and what should be written."""
+
+    length: str
+    source: str
+    target: str
 
 
-def scores_by_length(task: str, rows: list[dict[str, str]], predictions: Iterable[str]) -> dict[str, dict[str, float]]:
+def read_recall(task: str) -> list[Line]:
+    """Return the test lines of a synthetic task."""
+    rows = (CACHE / "bottleneck" / task / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    return [Line(*row.split("\t")) for row in rows]
+
+
+def read_descriptions(model: Any) -> list[Line]:
+    """Return the test lines of the descriptions, at most so many of each length, chosen by hash."""
+    from heedful.data.prepare import read_split
+
+    examples = read_split(model.config.task.data, "test", Path.cwd())
+    examples.sort(key=lambda each: hashlib.sha1(each.source.encode(), usedforsecurity=False).digest())
+    groups: dict[str, list[Line]] = {name: [] for name in BIN_NAMES}
+    for each in examples:
+        name = bin_of(each.source)
+        if len(groups[name]) < TESTED_PER_BIN:
+            groups[name].append(Line(name, each.source, each.target))
+    return [line for name in BIN_NAMES for line in groups[name]]
+
+
+def scores_by_length(task: str, lines: list[Line], predictions: Iterable[str]) -> dict[str, dict[str, float]]:
     """Return the scores of each length: BLEU and chrF, or the share of right symbols and right rows."""
     groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row, predicted in zip(rows, predictions, strict=True):
-        groups[row["length"]].append((predicted, row["target"]))
+    for line, predicted in zip(lines, predictions, strict=True):
+        groups[line.length].append((predicted, line.target))
     return {
         length: (text_scores if task == "descriptions" else recall_scores)(pairs) for length, pairs in groups.items()
     }
@@ -135,15 +121,22 @@ def measure(task: str, model: str, minutes: float, *, is_try: bool) -> dict[str,
     """Train one model on one task and score it by length."""
     import heedful
 
-    folder = prepare(task)
-    name = f"{'try-' if is_try else ''}bottleneck-{task}-{Path(MODELS[model]).stem}"
+    name = run_name(task, model, is_try=is_try)
     if is_try:
         forget(name)
-    run, command = train(str(write_config(task, model, folder, minutes)), name)
-    rows = read_test(folder)
-    found = heedful.load(run).predict(row["source"].replace("\\n", " ") for row in rows)
-    scores = scores_by_length(task, rows, [each.text for each in found])
+    is_real = task == "descriptions"
+    config = f"bottleneck-{MODELS[model]}" if is_real else str(prepare_recall(task, model, minutes))
+    run, command = train(config, name, [f"training.max_minutes={minutes}"])
+    loaded = heedful.load(run)
+    lines = read_descriptions(loaded) if is_real else read_recall(task)
+    predictions = [each.text for each in loaded.predict(line.source for line in lines)]
+    scores = scores_by_length(task, lines, predictions)
     return {"model": model, "command": command, "scores": scores, **facts(run), **environment()}
+
+
+def run_name(task: str, model: str, *, is_try: bool = False) -> str:
+    """Return a run's name; a try never touches the run that the table stands on."""
+    return f"{'try-' if is_try else ''}bottleneck-{task}-{MODELS[model]}"
 
 
 def render(values: dict[str, Any]) -> str:
@@ -217,7 +210,7 @@ def main() -> None:
             if key in values["rows"] and not arguments.again and not arguments.is_try:
                 continue
             if arguments.again:
-                forget(f"bottleneck-{task}-{Path(MODELS[model]).stem}")
+                forget(run_name(task, model))
             row = measure(task, model, arguments.minutes, is_try=arguments.is_try)
             print(key, json.dumps(row["scores"]), file=sys.stderr, flush=True)
             if not arguments.is_try:
