@@ -1,0 +1,67 @@
+import pytest
+import torch
+
+from heedful.attention.masks import AttentionMask
+from heedful.layers.transformer_block import AttentionSizes, BlockSizes, DecoderBlock, EncoderBlock, Residual, Source
+from heedful.layers.transformer_stack import TransformerDecoder, TransformerEncoder
+
+B, S, T, D = 2, 7, 5, 6
+
+
+def _randomize(module: torch.nn.Module) -> None:
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+
+
+def test_residuals_by_hand() -> None:
+    hidden = torch.tensor([[[3.0, 1.0]]])
+    # Post: (3, 1) + (6, 2) = (9, 3), normalised to (1, -1). Pre: (3, 1) + 2 (1, -1).
+    post = Residual(2, norm="post", dropout=0.0)(hidden, lambda each: 2 * each)
+    pre = Residual(2, norm="pre", dropout=0.0)(hidden, lambda each: 2 * each)
+    torch.testing.assert_close(post, torch.tensor([[[1.0, -1.0]]]), atol=1e-4, rtol=0)
+    torch.testing.assert_close(pre, torch.tensor([[[5.0, -1.0]]]), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_an_encoder_block_equals_its_parts(norm: str) -> None:
+    block = EncoderBlock(BlockSizes(model_dim=D, inner_dim=11, norm=norm), AttentionSizes(num_heads=3, head_dim=4))
+    _randomize(block)
+    hidden, mask = torch.randn(B, S, D), AttentionMask.padding(torch.arange(S) < torch.tensor([[S], [3]]))
+    first, second = block.around_self_attention.norm, block.around_feed_forward.norm
+    if norm == "pre":
+        middle = hidden + block.self_attention(first(hidden), mask=mask)
+        expected = middle + block.feed_forward(second(middle))
+    else:
+        middle = first(hidden + block.self_attention(hidden, mask=mask))
+        expected = second(middle + block.feed_forward(middle))
+    torch.testing.assert_close(block(hidden, mask), expected)
+
+
+def test_a_decoder_block_steps_as_it_reads() -> None:
+    heads = AttentionSizes(num_heads=3, head_dim=4)
+    block = DecoderBlock(BlockSizes(model_dim=D, inner_dim=11), heads, AttentionSizes(num_heads=2, head_dim=5))
+    _randomize(block)
+    hidden = torch.randn(B, T, D)
+    pairs = block.cross_attention.project_memory(torch.randn(B, S, D))
+    source = Source(pairs, AttentionMask.padding(torch.arange(S) < torch.tensor([[4], [S]])))
+    whole = block(hidden, AttentionMask.causal(T), source)
+    cache = block.self_attention.start(B)
+    for place in range(T):
+        step, cache = block.step(hidden[:, place, None], cache, source)
+        torch.testing.assert_close(step[:, 0], whole[:, place])
+
+
+def test_a_window_hides_what_is_far() -> None:
+    sizes = BlockSizes(model_dim=D, inner_dim=11, window=1)
+    encoder = TransformerEncoder(sizes, [AttentionSizes(num_heads=2, head_dim=3)])
+    decoder = TransformerDecoder(sizes, [AttentionSizes(num_heads=2, head_dim=3)], None)
+    hidden = torch.randn(B, S, D)
+    changed = hidden.clone()
+    changed[:, 3] += torch.randn(B, D)
+    mask = AttentionMask.padding(torch.ones(B, S, dtype=torch.bool))
+    moved = (encoder(changed, mask) - encoder(hidden, mask)).abs().sum(-1) > 1e-6
+    assert moved.all(0).tolist() == [False, False, True, True, True, False, False]
+    assert torch.equal(moved.any(0), moved.all(0))
+    moved = (decoder(changed, [None]) - decoder(hidden, [None])).abs().sum(-1) > 1e-6
+    assert moved.all(0).tolist() == [False, False, False, True, True, False, False]
+    assert torch.equal(moved.any(0), moved.all(0))
