@@ -65,3 +65,18 @@ def test_evaluation_and_zero_leave_the_values_alone() -> None:
 def test_a_probability_of_one_is_refused() -> None:
     with pytest.raises(ConfigError, match="`dropout` must be at least 0 and less than 1, but is 1"):
         Dropout(1.0)
+
+
+def test_adding_to_a_residual_equals_dropping_then_adding() -> None:
+    dropout = Dropout(0.3)
+    residual, values = torch.randn(7, 11), torch.randn(7, 11, requires_grad=True)
+    torch.manual_seed(3)
+    expected = residual + dropout(values)
+    torch.manual_seed(3)
+    added = dropout.add(residual, values)
+    torch.testing.assert_close(added, expected)
+    direction = torch.randn_like(added)
+    torch.testing.assert_close(
+        *(torch.autograd.grad(each, values, direction, retain_graph=True)[0] for each in (added, expected))
+    )
+    assert torch.equal(dropout.eval().add(residual, values), residual + values)

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from heedful.attention.masks import AttentionMask
+from heedful.attention.tap import Tap
 from heedful.layers.transformer_block import AttentionSizes, BlockSizes, DecoderBlock, EncoderBlock, Residual, Source
 from heedful.layers.transformer_stack import TransformerDecoder, TransformerEncoder
 
@@ -48,6 +49,27 @@ def test_a_decoder_block_steps_as_it_reads() -> None:
     cache = block.self_attention.start(B)
     for place in range(T):
         step, cache = block.step(hidden[:, place, None], cache, source)
+        torch.testing.assert_close(step[:, 0], whole[:, place])
+
+
+def test_a_window_over_a_long_sequence_equals_its_steps_and_what_a_tap_sees() -> None:
+    class Watch(Tap):
+        def wants(self, point: str) -> bool:
+            return True
+
+        def visit(self, point: str, value: torch.Tensor) -> torch.Tensor:
+            return value
+
+    decoder = TransformerDecoder(
+        BlockSizes(model_dim=D, inner_dim=11, window=2), [AttentionSizes(num_heads=2, head_dim=3)] * 2, None
+    )
+    _randomize(decoder)
+    hidden = torch.randn(B, 23, D)
+    whole = decoder(hidden, [None, None])
+    torch.testing.assert_close(decoder(hidden, [None, None], tap=Watch()), whole)
+    caches = decoder.start(B)
+    for place in range(23):
+        step, caches = decoder.step(hidden[:, place, None], caches, [None, None])
         torch.testing.assert_close(step[:, 0], whole[:, place])
 
 

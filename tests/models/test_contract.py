@@ -23,7 +23,7 @@ _LANGUAGE_MODEL = {"model_dim": 12, "inner_dim": 17, "num_layers": 2, "num_heads
 EXAMPLES: list[dict] = [
     {"kind": "transformer", **_TRANSFORMER},
     {"kind": "transformer", **_TRANSFORMER, "norm": "pre", "positions": "learned", "activation": "swiglu"},
-    {"kind": "transformer", **_TRANSFORMER, "positions": "rotary", "tied_embeddings": "none"},
+    {"kind": "transformer", **_TRANSFORMER, "positions": "rotary", "tied_embeddings": "none", "attention_window": 1},
     {"kind": "transformer", **_TRANSFORMER, "has_concatenated_positions": True, "activation": "gelu"},
     {
         "kind": "transformer",

@@ -88,6 +88,12 @@ class Dropout(nn.Module):
             return functional.dropout(values, self.effective_probability, training=True)
         return values * self.factors(values.shape, values)
 
+    def add(self, residual: Float[Tensor, "*shape"], values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Return ``residual + self(values)``, in one pass over both."""
+        if not self.is_active:
+            return residual + values
+        return torch.addcmul(residual, values, self.factors(values.shape, values))
+
     def factors(self, shape: torch.Size, like: Tensor) -> Float[Tensor, "..."]:
         """Return what an active dropout multiplies by: 0 or the scale, drawn anew for each element of the shape.
 

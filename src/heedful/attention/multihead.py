@@ -19,6 +19,7 @@ from heedful.attention.dropout import Dropout
 from heedful.attention.masks import AttentionMask, causal_keep
 from heedful.attention.rotary import Rotary
 from heedful.attention.tap import Gates, ScopedTap
+from heedful.attention.window import Window
 from heedful.core.errors import ConfigError
 
 
@@ -71,10 +72,12 @@ class MultiHeadAttention(nn.Module, ABC):
         mask: AttentionMask | None,
         tap: ScopedTap | None,
         gates: Gates | None,
+        window: Window | None = None,
     ) -> Float[Tensor, "B Q D"]:
         if tap is not None:
             query, keys, values = tap.visit("query", query), tap.visit("key", keys), tap.visit("value", values)
-        context = attend(query, keys, values, mask=mask, dropout=self.dropout, tap=tap)
+        attend_here = attend if window is None else window.attend
+        context = attend_here(query, keys, values, mask=mask, dropout=self.dropout, tap=tap)
         if tap is not None:
             context = tap.visit("context", context)
         gate_H = None if gates is None else gates.here()
@@ -98,6 +101,7 @@ class SelfAttention(MultiHeadAttention):
         dropout: probability for the weights.
         bias: whether the projections have biases.
         rotary: turns queries and keys by their positions.
+        window: the most that a position sees; None means everything.
     """
 
     def __init__(
@@ -109,9 +113,11 @@ class SelfAttention(MultiHeadAttention):
         *,
         bias: bool = True,
         rotary: Rotary | None = None,
+        window: Window | None = None,
     ) -> None:
         super().__init__(num_heads, head_dim, model_dim, dropout, bias=bias)
         self.rotary = rotary
+        self.window = window
         self.input_weight = nn.Parameter(torch.empty(num_heads * 3 * head_dim, model_dim))
         self.input_bias = nn.Parameter(torch.zeros(num_heads * 3 * head_dim)) if bias else None
         _init_uniform(self.input_weight, fan_in=model_dim, fan_out=num_heads * head_dim)
@@ -126,7 +132,7 @@ class SelfAttention(MultiHeadAttention):
     ) -> Float[Tensor, "B T D"]:
         """Return for each position what it gathers from the positions that the mask lets it see."""
         query, keys, values = self._project(hidden, 0).unbind(2)
-        return self._attend(query, keys, values, mask, tap, gates)
+        return self._attend(query, keys, values, mask, tap, gates, self.window)
 
     def start(self, num_rows: int) -> KeyValueCache:
         """Return the cache of ``num_rows`` rows that have read nothing."""
@@ -152,7 +158,7 @@ class SelfAttention(MultiHeadAttention):
             keep = causal_keep(num_new, cache.length + num_new, cache.length, device=hidden.device)
             mask = AttentionMask(keep=keep[None])
         cache = cache.append(projected_RHCTE[:, :, 1:])
-        return self._attend(projected_RHCTE[:, :, 0], cache.keys, cache.values, mask, tap, gates), cache
+        return self._attend(projected_RHCTE[:, :, 0], cache.keys, cache.values, mask, tap, gates, self.window), cache
 
     def keep_heads(self, heads: Sequence[int]) -> None:
         """Remove all heads but these (in this order); the parameters are new ones, so make optimisers afterwards."""

@@ -4,6 +4,8 @@ Beltagy et al. 2020, section 3.1 ("sliding window attention"). Queries are cut i
 reaches; the keys that a block can see lie in it and its neighbours, so only those products are computed.
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -11,8 +13,62 @@ from torch.nn import functional
 
 from heedful.attention.attend import attend
 from heedful.attention.dropout import Dropout
-from heedful.attention.masks import AttentionMask
+from heedful.attention.masks import AttentionMask, window_keep
 from heedful.attention.tap import ScopedTap
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """The most that a position of self-attention sees.
+
+    Attributes:
+        before: how many positions before itself.
+        after: how many after itself.
+    """
+
+    before: int
+    after: int
+
+    def attend(
+        self,
+        query: Float[Tensor, "B H Q E"],
+        keys: Float[Tensor, "B H K E"],
+        values: Float[Tensor, "B H K E"],
+        *,
+        mask: AttentionMask | None = None,
+        dropout: Dropout | None = None,
+        tap: ScopedTap | None = None,
+    ) -> Float[Tensor, "B H Q E"]:
+        """Do what ``attend`` does within the window; the last query stands at the last key.
+
+        Long sequences go block by block, unless a tap listens, which is shown the weights of all keys.
+        """
+        num_queries, num_keys = query.shape[2], keys.shape[2]
+        is_watched = tap is not None and (tap.wants("scores") or tap.wants("weights"))
+        if num_queries == 1 and mask is None and not is_watched:
+            first = max(0, num_keys - 1 - self.before)
+            return attend(query, keys[:, :, first:], values[:, :, first:], dropout=dropout)
+        is_long = num_queries == num_keys > 4 * (self.before + self.after + 1)
+        if is_long and not is_watched and self._implies(mask):
+            keep = None if mask is None or mask.is_causal else mask.keep[:, 0].expand(len(query), -1)
+            return attend_in_window(
+                query, keys, values, before=self.before, after=self.after, keep=keep, dropout=dropout
+            )
+        near = AttentionMask(
+            keep=window_keep(
+                num_queries,
+                num_keys,
+                before=self.before,
+                after=self.after,
+                offset=num_keys - num_queries,
+                device=query.device,
+            )[None]
+        )
+        return attend(query, keys, values, mask=near if mask is None else mask & near, dropout=dropout, tap=tap)
+
+    def _implies(self, mask: AttentionMask | None) -> bool:
+        """Say whether the mask is about keys alone once the window is applied."""
+        return mask is None or mask.keep.shape[1] == 1 or (mask.is_causal and self.after == 0)
 
 
 def attend_in_window(

@@ -12,6 +12,7 @@ from heedful.attention.dropout import Dropout
 from heedful.attention.masks import AttentionMask
 from heedful.attention.multihead import CrossAttention, SelfAttention
 from heedful.attention.tap import AnyTap, Gates, scope_gates, scope_tap
+from heedful.attention.window import Window
 from heedful.layers.feed_forward import Activation, FeedForward
 from heedful.layers.positions import AnyPositionsConfig, NoPositionsConfig, build_rotary
 
@@ -91,19 +92,19 @@ class Residual(nn.Module):
     def forward(self, hidden: Float[Tensor, "B T D"], part: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
         """Run the part and add what it gives."""
         if self.is_pre:
-            added: Tensor = hidden + self.dropout(part(self.norm(hidden)))
-            return added
-        normed: Tensor = self.norm(hidden + self.dropout(part(hidden)))
+            return self.dropout.add(hidden, part(self.norm(hidden)))
+        normed: Tensor = self.norm(self.dropout.add(hidden, part(hidden)))
         return normed
 
 
-def _self_attention(sizes: BlockSizes, heads: AttentionSizes) -> SelfAttention:
+def _self_attention(sizes: BlockSizes, heads: AttentionSizes, *, window: Window | None) -> SelfAttention:
     return SelfAttention(
         sizes.model_dim,
         heads.num_heads,
         heads.head_dim,
         sizes.attention_dropout,
         rotary=build_rotary(sizes.positions, heads.head_dim),
+        window=window,
     )
 
 
@@ -121,7 +122,8 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, sizes: BlockSizes, self_heads: AttentionSizes) -> None:
         super().__init__()
-        self.self_attention = _self_attention(sizes, self_heads)
+        window = None if sizes.window is None else Window(before=sizes.window, after=sizes.window)
+        self.self_attention = _self_attention(sizes, self_heads, window=window)
         self.feed_forward = _feed_forward(sizes)
         self.around_self_attention = Residual(sizes.model_dim, norm=sizes.norm, dropout=sizes.dropout)
         self.around_feed_forward = Residual(sizes.model_dim, norm=sizes.norm, dropout=sizes.dropout)
@@ -149,7 +151,8 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, sizes: BlockSizes, self_heads: AttentionSizes, cross_heads: AttentionSizes | None) -> None:
         super().__init__()
-        self.self_attention = _self_attention(sizes, self_heads)
+        window = None if sizes.window is None else Window(before=sizes.window, after=0)
+        self.self_attention = _self_attention(sizes, self_heads, window=window)
         self.feed_forward = _feed_forward(sizes)
         self.around_self_attention = Residual(sizes.model_dim, norm=sizes.norm, dropout=sizes.dropout)
         self.around_feed_forward = Residual(sizes.model_dim, norm=sizes.norm, dropout=sizes.dropout)

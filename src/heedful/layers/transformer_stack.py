@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.attention.cache import KeyValueCache, KeyValues
-from heedful.attention.masks import AttentionMask, window_keep
+from heedful.attention.masks import AttentionMask
 from heedful.attention.tap import AnyTap, Gates, scope_gates, scope_tap
 from heedful.layers.transformer_block import AttentionSizes, BlockSizes, DecoderBlock, EncoderBlock, Source
 
@@ -22,7 +22,6 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, sizes: BlockSizes, self_heads: Sequence[AttentionSizes]) -> None:
         super().__init__()
-        self.window = sizes.window
         self.layers = nn.ModuleList(EncoderBlock(sizes, heads) for heads in self_heads)
         self.norm = final_norm(sizes)
 
@@ -34,10 +33,6 @@ class TransformerEncoder(nn.Module):
         self, hidden: Float[Tensor, "B S D"], mask: AttentionMask, *, tap: AnyTap = None, gates: Gates | None = None
     ) -> Float[Tensor, "B S D"]:
         """Transform the first hidden states; the mask says which positions are real."""
-        if self.window is not None:
-            size = hidden.shape[1]
-            near = window_keep(size, size, before=self.window, after=self.window, device=hidden.device)
-            mask = mask & AttentionMask(keep=near[None])
         for index, layer in enumerate(self.blocks()):
             path = f"layers.{index}"
             hidden = layer(hidden, mask, tap=scope_tap(tap, path), gates=scope_gates(gates, path))
@@ -63,7 +58,6 @@ class TransformerDecoder(nn.Module):
         self, sizes: BlockSizes, self_heads: Sequence[AttentionSizes], cross_heads: Sequence[AttentionSizes] | None
     ) -> None:
         super().__init__()
-        self.window = sizes.window
         across = [None] * len(self_heads) if cross_heads is None else cross_heads
         self.layers = nn.ModuleList(
             DecoderBlock(sizes, own, cross) for own, cross in zip(self_heads, across, strict=True)
@@ -88,11 +82,7 @@ class TransformerDecoder(nn.Module):
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Read whole sequences, padded at the right; a position sees itself and those before it."""
-        size = hidden.shape[1]
-        mask = AttentionMask.causal(size, hidden.device)
-        if self.window is not None:
-            near = window_keep(size, size, before=self.window, after=0, device=hidden.device)
-            mask = AttentionMask(keep=near[None])
+        mask = AttentionMask.causal(hidden.shape[1], hidden.device)
         for index, layer in enumerate(self.blocks()):
             path = f"layers.{index}"
             hidden = layer(hidden, mask, source[index], tap=scope_tap(tap, path), gates=scope_gates(gates, path))
