@@ -1,56 +1,44 @@
-"""Time dropout, forward and backward, against torch's own: ``python benchmarks/dropout.py``.
+"""Dropout, forward and backward, beside torch's own.
 
-Best of 30, milliseconds, 2 threads of an AVX-512 server CPU (torch 2.13):
-
-=============  ==============  ======  =======
-type           size            torch   heedful
-=============  ==============  ======  =======
-bfloat16          512 x 256     0.64     0.13
-bfloat16         2048 x 256     2.60     0.33
-bfloat16        12800 x 25      1.60     0.21
-float32           512 x 256     0.63     0.15
-float32          2048 x 256     2.63     0.48
-float32         12800 x 25      1.55     0.28
-=============  ==============  ======  =======
+``python benchmarks/dropout.py [threads]`` writes results/dropout.md.
 """
 
-import time
+import sys
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from heedful.attention import Dropout
+from record import environment, footer, table, write_results
+from stopwatch import best_ms
+
+SIZES = [(512, 256), (2048, 256), (2048, 1024), (12800, 25)]
 
 
-def best_ms(work: Callable[[], object], repeats: int = 30) -> float:
-    """Return the shortest of several times, after warming up."""
-    times = []
-    for _ in range(repeats + 3):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return 1e3 * min(times[3:])
+def run(dropout: Callable[[Tensor], Tensor], values: Tensor, direction: Tensor) -> None:
+    """Go forward and backward."""
+    torch.autograd.grad(dropout(values), values, direction)
 
 
 def main() -> None:
-    """Print the table."""
-    torch.set_num_threads(2)
-    ours = Dropout(0.1)
+    """Measure everything and write the table."""
+    torch.set_num_threads(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    ways = {"torch": partial(functional.dropout, p=0.1), "heedful": Dropout(0.1)}
+    rows = []
     for dtype in (torch.bfloat16, torch.float32):
-        for size in ((512, 256), (2048, 256), (512 * 25, 25)):
+        for size in SIZES:
             values = torch.randn(size, dtype=dtype, requires_grad=True)
-            gradient = torch.ones_like(values)
-
-            def both(dropout: Callable[[Tensor], Tensor], values: Tensor = values, gradient: Tensor = gradient) -> None:
-                dropout(values).backward(gradient)
-
-            torch_ms, heedful_ms = (
-                best_ms(lambda: both(lambda each: functional.dropout(each, 0.1))),
-                best_ms(lambda: both(ours)),
+            times = best_ms(
+                {name: partial(run, way, values, torch.ones(size, dtype=dtype)) for name, way in ways.items()}
             )
-            print(f"{str(dtype)[6:]:<13}  {size[0]:>6} x {size[1]:<5}  {torch_ms:>6.2f}  {heedful_ms:>7.2f}")
+            rows.append([str(dtype).removeprefix("torch."), *size, *times.values()])
+    about = environment()
+    head = f"# Dropout\n\n{torch.get_num_threads()} threads, forward and backward, best of 15.\n\n"
+    header = ["type", "rows", "width", "torch, ms", "heedful, ms"]
+    write_results("dropout", {**about, "rows": rows}, head + table(header, rows) + footer(about))
 
 
 if __name__ == "__main__":

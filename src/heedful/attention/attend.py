@@ -37,19 +37,22 @@ def attend(
     """
     if tap is not None and (tap.wants("scores") or tap.wants("weights")):
         return _attend_watched(query, keys, values, mask, dropout, tap)
-    if (dropout is not None and dropout.is_active) or not _is_fused_quicker(query, keys):
-        factors = None
-        if dropout is not None and dropout.is_active:
-            factors = dropout.factors(torch.Size((*query.shape[:3], keys.shape[2])), query)
-        return attend_short(query, keys, values, mask, factors)
-    return _attend_fused(query, keys, values, mask)
+    dropping = dropout if dropout is not None and dropout.is_active else None
+    if _is_fused_quicker(query, keys, dropping):
+        return _attend_fused(query, keys, values, mask, dropping)
+    factors = None if dropping is None else dropping.factors(torch.Size((*query.shape[:3], keys.shape[2])), query)
+    return attend_short(query, keys, values, mask, factors)
 
 
-def _is_fused_quicker(query: Query, keys: Keys) -> bool:
-    """Choose as benchmarks/attention_paths.py measured; on other devices torch's own choice is trusted."""
+_FUSED_FROM_KEYS = {torch.bfloat16: 384, torch.float32: 64, torch.float64: 64}
+"""From how many keys on the fused kernel is the quicker on a CPU, as benchmarks/attention_paths.py measured."""
+
+
+def _is_fused_quicker(query: Query, keys: Keys, dropping: Dropout | None) -> bool:
+    """Choose by device, type, length and dropout, which torch's kernels draw slowly on a CPU."""
     if query.device.type != "cpu":
         return True
-    return query.dtype != torch.bfloat16 or keys.shape[2] >= 1024
+    return dropping is None and keys.shape[2] >= _FUSED_FROM_KEYS.get(query.dtype, 64)
 
 
 def _attend_watched(
@@ -66,9 +69,18 @@ def _attend_watched(
     return (weights_BHQK if dropout is None else dropout(weights_BHQK)) @ values
 
 
-def _attend_fused(query: Query, keys: Keys, values: Values, mask: AttentionMask | None) -> Query:
+def _attend_fused(
+    query: Query, keys: Keys, values: Values, mask: AttentionMask | None, dropping: Dropout | None
+) -> Query:
     """Let torch's kernel do it, which never holds all weights at once."""
     is_causal = mask is not None and mask.is_causal and query.shape[2] == keys.shape[2]
     bias = None if mask is None or is_causal else mask.bias(query.dtype)[:, None]
-    context = functional.scaled_dot_product_attention(query, keys, values, attn_mask=bias, is_causal=is_causal)
+    context = functional.scaled_dot_product_attention(
+        query,
+        keys,
+        values,
+        attn_mask=bias,
+        is_causal=is_causal,
+        dropout_p=0.0 if dropping is None else dropping.effective_probability,
+    )
     return zero_empty_rows(context, mask)
