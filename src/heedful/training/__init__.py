@@ -8,6 +8,7 @@ from heedful.training.folder import RunFolder
 from heedful.training.history import read_history
 from heedful.training.loop import Outcome, resume, train
 from heedful.training.markup import escape
+from heedful.training.processes import is_first_process
 from heedful.training.progress import ConsoleReporter, Reporter, SilentReporter
 from heedful.training.report import (
     Section,
@@ -30,6 +31,7 @@ __all__ = [
     "config_section",
     "curves_section",
     "escape",
+    "is_first_process",
     "read_history",
     "resume",
     "samples_section",

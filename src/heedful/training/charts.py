@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from heedful.training.markup import escape
 
-WIDTH, HEIGHT = 560.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 12.0, 44.0
+WIDTH, HEIGHT = 480.0, 280.0
+LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 30.0, 44.0
 MAX_POINTS = 200
 MARKED_POINTS = 40
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2", "1 4")
@@ -126,10 +126,10 @@ def _grid(across: Axis, upward: Axis) -> str:
 
 
 def _names(x_name: str, y_name: str) -> str:
-    x, y = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
+    x = (LEFT + WIDTH - RIGHT) / 2
     return (
         f'<text class="name" x="{x}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_name)}</text>'
-        f'<text class="name" transform="translate(13 {y}) rotate(-90)" text-anchor="middle">{escape(y_name)}</text>'
+        f'<text class="name" x="2" y="14">{escape(y_name)}</text>'
     )
 
 

@@ -18,10 +18,11 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from heedful.core.errors import BundleError, TrainingError
+from heedful.core.storage import restore_folder, whole_folder
 from heedful.training.state import State
 
 FORMAT = 1
-_NAME = re.compile(r"step-(\d{8,})(?:-(\d+))?")
+_NAME = re.compile(r"step-\d{8,}")
 _TENSOR_FILES = ("model", "optimizer", "averages")
 
 
@@ -89,65 +90,48 @@ class Checkpoints:
 
     def list(self) -> list[Path]:
         """Return the whole checkpoints, oldest first."""
-        if not self.path.is_dir():
-            return []
-        found = [(_NAME.fullmatch(each.name), each) for each in self.path.iterdir()]
-        numbered = [(int(match[1]), int(match[2] or 1), each) for match, each in found if match]
-        return [each for _, _, each in sorted(numbered)]
+        found = self.path.iterdir() if self.path.is_dir() else []
+        return sorted((each for each in found if _NAME.fullmatch(each.name)), key=lambda each: int(each.name[5:]))
 
     def last(self) -> Path | None:
         """Return the newest checkpoint, or None."""
         found = self.list()
         return found[-1] if found else None
 
-    def at(self, step: int) -> Path | None:
-        """Return the newest checkpoint of a step, or None."""
-        found = [each for each in self.list() if _step_of(each) == step]
-        return found[-1] if found else None
+    def at(self, step: int) -> Path:
+        """Return where the checkpoint of a step stands or would stand."""
+        return self.path / f"step-{step:08d}"
 
     def clean(self) -> None:
         """Remove what a killed process left half-written."""
-        for each in self.path.glob(".*") if self.path.is_dir() else []:
+        for each in self.path.glob(".step-*.previous"):
+            restore_folder(self.path / each.name[1:].removesuffix(".previous"))
+        for each in self.path.glob(".*"):
             shutil.rmtree(each, ignore_errors=True)
 
     def save(self, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint and return its folder.
+        """Write a checkpoint, in place of an earlier one of the same step, and return its folder.
 
         Raises:
             TrainingError: the disk is full or fails; earlier checkpoints are untouched.
         """
         step = checkpoint.facts.state.step
-        partial = self.path / ".writing"
+        place = self.at(step)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            _write(partial, checkpoint)
-            final = self._free_name(step)
-            os.rename(partial, final)
-            _sync(self.path)
+            with whole_folder(place) as folder:
+                _write(folder, checkpoint)
         except (OSError, safetensors.SafetensorError) as error:
-            shutil.rmtree(partial, ignore_errors=True)
             raise TrainingError(self._explain(step, error)) from error
-        return final
+        return place
 
     def keep(self, newest: int, steps: Iterable[int]) -> None:
         """Remove all but the newest few and those of the named steps."""
-        kept = {*self.list()[-newest:], *(self.at(step) for step in steps)}
+        kept = {*self.list()[-newest:], *map(self.at, steps)}
         for each in self.list():
             if each not in kept:
                 removed = each.with_name(f".removed-{each.name}")
                 os.rename(each, removed)
                 shutil.rmtree(removed, ignore_errors=True)
-
-    def _free_name(self, step: int) -> Path:
-        # A folder cannot be replaced by a rename, so a second checkpoint of one step stands beside the first.
-        name = self.path / f"step-{step:08d}"
-        number = 2
-        while name.exists():
-            name = self.path / f"step-{step:08d}-{number}"
-            number += 1
-        return name
 
     def _explain(self, step: int, error: Exception) -> str:
         last = self.last()
@@ -203,26 +187,7 @@ def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
     for name in _TENSOR_FILES:
-        path = folder / f"{name}.safetensors"
         tensors = {key: each.detach().contiguous() for key, each in getattr(checkpoint, name).items()}
-        safetensors.torch.save_file(tensors, path)
-        _sync(path)
+        safetensors.torch.save_file(tensors, folder / f"{name}.safetensors")
     for name, value in (("random", checkpoint.random), ("state", asdict(checkpoint.facts))):
-        path = folder / f"{name}.json"
-        path.write_text(json.dumps(value), encoding="utf-8")
-        _sync(path)
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def _step_of(path: Path) -> int:
-    match = _NAME.fullmatch(path.name)
-    assert match
-    return int(match[1])
+        (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")

@@ -13,6 +13,11 @@ from torch import Tensor
 from heedful.core.errors import TrainingError
 
 
+def is_first_process() -> bool:
+    """Say whether this is the process that writes: the only one, or the first of those that ``torchrun`` started."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
 class Group(ABC):
     """What the processes of a training say to each other. Every process must make the same calls in the same order."""
 

@@ -1,12 +1,12 @@
 """``report.html``: a run on one page that needs no network, no script and no other file."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from heedful.core.errors import BundleError
+from heedful.core.storage import write_whole
 from heedful.training.charts import Line, line_chart, show_number
 from heedful.training.markup import escape
 
@@ -28,8 +28,9 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 dl { margin: 0; } .sample { padding: .6rem 0; border-bottom: 1px solid var(--rule); }
 .sample dt { color: var(--faint); font-size: .8rem; } .sample dd { margin: 0; white-space: pre-wrap; }
 pre { overflow-x: auto; font-size: .85rem; } figure { margin: 1rem 0; } figcaption span { margin-right: 1rem; }
-.chart svg { width: 100%; height: auto; display: block; } svg.swatch { display: inline; width: 28px; height: 8px; }
-svg text { font-size: 12px; fill: var(--faint); } svg .name { fill: var(--ink); }
+.chart svg { width: 100%; max-width: 36rem; height: auto; display: block; }
+svg.swatch { display: inline; width: 28px; height: 8px; }
+svg text { font-size: 13px; fill: var(--faint); } svg .name { fill: var(--ink); }
 .grid { stroke: var(--rule); } .axis { fill: none; stroke: var(--faint); } .hint { fill: transparent; }
 .series { fill: none; stroke-width: 2; stroke-linejoin: round; } .hint:hover { fill: var(--ink); fill-opacity: .2; }
 """ + "\n".join(
@@ -58,15 +59,9 @@ def write_report(path: Path, title: str, sections: Sequence[Section]) -> None:
     Raises:
         BundleError: the file cannot be written; an earlier one is untouched.
     """
-    partial = path.with_name(f".{path.name}.writing")
     try:
-        with open(partial, "w", encoding="utf-8") as file:
-            file.write(render_page(title, sections))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+        write_whole(path, render_page(title, sections).encode("utf-8"))
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise BundleError(f"{path}: the report cannot be written: {error.strerror}.") from error
 
 
