@@ -25,6 +25,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "dot, one way": {"attention": {"kind": "dot"}, "is_bidirectional": False},
     "input feeding": {"attention": ADDITIVE, "has_input_feeding": True, "cell": "gru"},
     "bahdanau": {"attention": ADDITIVE, "order": "bahdanau", "cell": "gru"},
+    "local, monotonic": {"attention": {"kind": "bilinear"}, "locality": {"kind": "monotonic", "reach": 1}},
+    "local, predictive": {
+        "attention": ADDITIVE,
+        "locality": {"kind": "predictive", "reach": 2},
+        "order": "bahdanau",
+    },
     "reversed": {"attention": ADDITIVE, "is_source_reversed": True, "is_bidirectional": False},
 }
 ATTENTIVE = [name for name in KINDS if name != "fixed vector"]
@@ -124,7 +130,8 @@ def test_tap_sees_one_head_over_all_positions_and_changes_nothing(name: str) -> 
     torch.testing.assert_close(decode(model, batch, tap=tap), decode(model, batch))
     (weights,) = tap.seen["decoder.cross_attention.weights"]
     assert weights.shape == (3, 1, T, S)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, T))
+    if name != "local, predictive":  # whose weights are lessened away from the centre
+        torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, T))
     assert (weights[~batch.source_keep[:, None, None].expand_as(weights)] == 0).all()
     assert {point.rpartition(".")[2] for point in tap.seen} == {"query", "scores", "weights", "context"}
 
@@ -186,6 +193,14 @@ def test_every_weight_gets_a_gradient_through_bf16_copies(name: str) -> None:
         assert parameter.grad is not None and parameter.grad.dtype == torch.float32 and parameter.grad.any(), key
 
 
+def test_local_attention_looks_near_the_diagonal_alone() -> None:
+    model, batch, tap = build("local, monotonic"), make_batch(), Recorder()
+    decode(model, batch, tap=tap)
+    (weights,) = tap.seen["decoder.cross_attention.weights"]
+    distance = (torch.arange(S) - torch.arange(T)[:, None]).abs()
+    assert ((weights[0, 0] > 0) == (distance <= 1)).all()  # the row whose source is longer than any target
+
+
 def test_sites_name_the_attention() -> None:
     assert build("fixed vector").attention_sites() == []
     (site,) = build("luong").attention_sites()
@@ -197,6 +212,7 @@ def test_sites_name_the_attention() -> None:
     [
         ({"hidden_dim": 7}, "must be even for an encoder of two directions, but is 7. Try 8."),
         ({"has_input_feeding": True}, "`model.has_input_feeding` needs `model.attention`"),
+        ({"locality": {"kind": "monotonic"}}, "`model.locality` needs an attention."),
         ({"cell": "rnn"}, "`model.cell` is 'rnn'"),
     ],
 )

@@ -15,6 +15,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.attention.pairs import score_pairs
 from heedful.core.config import Config
 from heedful.core.errors import ConfigError, RequestError
 
@@ -157,7 +158,7 @@ class AdditiveScore(Score):
 
     def forward(self, query: Float[Tensor, "B Q I"], prepared: Float[Tensor, "B K M"]) -> Float[Tensor, "B Q K"]:
         """Return the score of every key for every query."""
-        return _score_sums(functional.linear(query, self.query_weight), prepared, self.vector)
+        return score_pairs(functional.linear(query, self.query_weight), prepared, self.vector)
 
 
 class ConcatScore(Score):
@@ -180,7 +181,7 @@ class ConcatScore(Score):
 
     def forward(self, query: Float[Tensor, "B Q I"], prepared: Float[Tensor, "B K I"]) -> Float[Tensor, "B Q K"]:
         """Return the score of every key for every query."""
-        return _score_sums(functional.linear(query, self.weight[:, : self.query_dim]), prepared, self.vector)
+        return score_pairs(functional.linear(query, self.weight[:, : self.query_dim]), prepared, self.vector)
 
 
 class LocationScore(Score):
@@ -215,13 +216,6 @@ def _check_one_width(kind: str, query_dim: int, key_dim: int) -> None:
             f"`model.attention.kind` `{kind}` needs queries ({query_dim}) and keys ({key_dim}) of one width. "
             "Try `bilinear`."
         )
-
-
-def _score_sums(
-    query: Float[Tensor, "B Q M"], keys: Float[Tensor, "B K M"], vector: Float[Tensor, " M"]
-) -> Float[Tensor, "B Q K"]:
-    """Return ``v . tanh(query + key)`` for every pair."""
-    return torch.tanh(query[:, :, None, :] + keys[:, None, :, :]) @ vector
 
 
 SCORES: dict[str, Callable[[Any, int, int], Score]] = {

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.attention.dropout import Dropout
+from heedful.attention.local import AnyLocalityConfig, build_locality
 from heedful.attention.masks import AttentionMask
 from heedful.attention.scores import AnyScoreConfig, build_score
 from heedful.attention.tap import Gates, Tap, scope_gates, scope_tap
@@ -41,6 +42,7 @@ class RecurrentConfig(Config):
         hidden_dim: width of the decoder's states and of the encoder's outputs (directions joined).
         is_bidirectional: the encoder reads from both ends.
         attention: the score; absent means none, a fixed vector.
+        locality: where the attention may look; absent means everywhere.
         order: ``luong`` (step, then attend: trains fast) or ``bahdanau`` (attend, then step).
         has_input_feeding: feed what came of a step into the next one (order ``luong``).
         is_source_reversed: read the source's words from the last to the first (Sutskever et al. 2014, section 3.3).
@@ -58,6 +60,7 @@ class RecurrentConfig(Config):
     hidden_dim: int = pydantic.Field(512, ge=1)
     is_bidirectional: bool = True
     attention: AnyScoreConfig | None = None
+    locality: AnyLocalityConfig | None = None
     order: Literal["luong", "bahdanau"] = "luong"
     has_input_feeding: bool = False
     is_source_reversed: bool = False
@@ -74,6 +77,8 @@ class RecurrentConfig(Config):
             )
         if self.has_input_feeding and (self.attention is None or self.order != "luong"):
             raise ValueError("`model.has_input_feeding` needs `model.attention` and `model.order` `luong`.")
+        if self.locality is not None and self.attention is None:
+            raise ValueError('`model.locality` needs an attention. Try `model.attention.kind="bilinear"`.')
         return self
 
 
@@ -194,7 +199,8 @@ def _build_decoder(config: RecurrentConfig) -> RecurrentDecoder:
 
     if config.attention is None:
         return FixedVectorDecoder(stack(embedding_dim), hidden_dim, embedding_dim)
-    attention = SingleHeadAttention(build_score(config.attention, hidden_dim, hidden_dim))
+    locality = None if config.locality is None else build_locality(config.locality, hidden_dim)
+    attention = SingleHeadAttention(build_score(config.attention, hidden_dim, hidden_dim), locality)
     if config.order == "bahdanau":
         return BahdanauDecoder(
             stack(embedding_dim + hidden_dim), attention, hidden_dim, embedding_dim, hidden_dim, embedding_dim

@@ -45,10 +45,12 @@ class DecoderState(State):
 
     Attributes:
         recurrent: the stack's states, parts ``R L D``.
+        length: positions read.
         readout: the readout of the step before, ``R O``, where it is fed back, else None.
     """
 
     recurrent: RecurrentState
+    length: int = 0
     readout: Tensor | None = None
 
 
@@ -131,7 +133,7 @@ class FixedVectorDecoder(RecurrentDecoder):
         gates: Gates | None = None,
     ) -> tuple[Float[Tensor, "B N O"], DecoderState]:
         hidden_BND, recurrent = self.advance(embedded_BNI, state)
-        return torch.tanh(self.readout(hidden_BND)), DecoderState(recurrent=recurrent)
+        return torch.tanh(self.readout(hidden_BND)), DecoderState(recurrent=recurrent, length=state.length + 1)
 
 
 class AttentiveDecoder(RecurrentDecoder):
@@ -142,15 +144,16 @@ class AttentiveDecoder(RecurrentDecoder):
         self.attention = attention
 
     def look(
-        self, query_BQD: Tensor, memory: RecurrentMemory, tap: ScopedTap | None, gates: Gates | None
+        self, query_BQD: Tensor, memory: RecurrentMemory, step: int | None, tap: ScopedTap | None, gates: Gates | None
     ) -> Float[Tensor, "B Q D"]:
-        """Return the context of each query."""
+        """Return the context of each query: a target's positions, or hypotheses at the position ``step``."""
         assert memory.prepared is not None
         context: Tensor = self.attention(
             query_BQD,
             memory.prepared,
             memory.values,
             memory.mask,
+            step=step,
             tap=scope_tap(tap, SITE),
             gates=scope_gates(gates, SITE),
         )
@@ -185,10 +188,10 @@ class LuongDecoder(AttentiveDecoder):
         self.readout = nn.Linear(memory_dim + hidden_dim, output_dim)
 
     def read_out(
-        self, hidden_BQD: Tensor, memory: RecurrentMemory, tap: ScopedTap | None, gates: Gates | None
+        self, hidden_BQD: Tensor, memory: RecurrentMemory, step: int | None, tap: ScopedTap | None, gates: Gates | None
     ) -> Float[Tensor, "B Q O"]:
         """Attend with each hidden state and join it with its context."""
-        context_BQD = self.look(hidden_BQD, memory, tap, gates)
+        context_BQD = self.look(hidden_BQD, memory, step, tap, gates)
         return torch.tanh(self.readout(torch.cat((context_BQD, hidden_BQD), dim=-1)))
 
     def decode(
@@ -200,7 +203,7 @@ class LuongDecoder(AttentiveDecoder):
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T O"]:
         hidden_BTD, _ = self.stack(embedded_BTI, memory.final)
-        return self.read_out(hidden_BTD, memory, tap, gates)
+        return self.read_out(hidden_BTD, memory, None, tap, gates)
 
     def step(
         self,
@@ -212,7 +215,8 @@ class LuongDecoder(AttentiveDecoder):
         gates: Gates | None = None,
     ) -> tuple[Float[Tensor, "B N O"], DecoderState]:
         hidden_BND, recurrent = self.advance(embedded_BNI, state)
-        return self.read_out(hidden_BND, memory, tap, gates), DecoderState(recurrent=recurrent)
+        readout_BNO = self.read_out(hidden_BND, memory, state.length, tap, gates)
+        return readout_BNO, DecoderState(recurrent=recurrent, length=state.length + 1)
 
 
 class InputFeedingDecoder(LuongDecoder):
@@ -247,8 +251,10 @@ class InputFeedingDecoder(LuongDecoder):
         assert state.readout is not None
         fed_BNO = state.readout.view(*embedded_BNI.shape[:2], -1)
         hidden_BND, recurrent = self.advance(torch.cat((embedded_BNI, fed_BNO), dim=-1), state)
-        readout_BNO = self.read_out(hidden_BND, memory, tap, gates)
-        return readout_BNO, DecoderState(recurrent=recurrent, readout=readout_BNO.flatten(0, 1))
+        readout_BNO = self.read_out(hidden_BND, memory, state.length, tap, gates)
+        return readout_BNO, DecoderState(
+            recurrent=recurrent, length=state.length + 1, readout=readout_BNO.flatten(0, 1)
+        )
 
 
 class BahdanauDecoder(AttentiveDecoder):
@@ -291,7 +297,7 @@ class BahdanauDecoder(AttentiveDecoder):
         gates: Gates | None = None,
     ) -> tuple[Float[Tensor, "B N O"], DecoderState]:
         before_BND = state.recurrent[0][:, -1].reshape(*embedded_BNI.shape[:2], -1)
-        context_BND = self.look(before_BND, memory, tap, gates)
+        context_BND = self.look(before_BND, memory, state.length, tap, gates)
         hidden_BND, recurrent = self.advance(torch.cat((embedded_BNI, context_BND), dim=-1), state)
         pairs = self.readout(torch.cat((hidden_BND, embedded_BNI, context_BND), dim=-1))
-        return pairs.unflatten(-1, (-1, 2)).amax(dim=-1), DecoderState(recurrent=recurrent)
+        return pairs.unflatten(-1, (-1, 2)).amax(dim=-1), DecoderState(recurrent=recurrent, length=state.length + 1)
