@@ -1,7 +1,8 @@
 """Which way of attending is quickest, by type, length and use: what ``attend`` chooses by.
 
-``python benchmarks/attention_paths.py [threads]`` writes results/attention_paths.md. Ways: *short* (two products with
-a padded softmax between, ``attention/short.py``) and *fused* (torch's scaled_dot_product_attention).
+``python benchmarks/attention_paths.py [threads]`` writes results/attention_paths.md. Ways: *few* (plain steps, for a
+search), *short* (two products with a padded softmax between, ``attention/short.py``) and *fused* (torch's
+scaled_dot_product_attention).
 """
 
 import sys
@@ -11,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from heedful.attention.attend import _attend_fused
+from heedful.attention.attend import _attend_few, _attend_fused
 from heedful.attention.masks import AttentionMask, padding_keep
 from heedful.attention.short import attend_short
 from record import environment, footer, table, write_results
@@ -44,6 +45,7 @@ def measure(dtype: torch.dtype, rows: int, num_queries: int, num_keys: int, *, t
     )
     mask = AttentionMask.padding(padding_keep(torch.randint(num_keys // 2, num_keys + 1, (rows,)), num_keys))
     ways: dict[str, Way] = {
+        "few": lambda query, keys, values: _attend_few(query, keys, values, mask),
         "short": lambda query, keys, values: attend_short(query, keys, values, mask, None),
         "fused": lambda query, keys, values: _attend_fused(query, keys, values, mask, None),
     }
@@ -62,10 +64,10 @@ def main() -> None:
         for use, shapes in (("training", SHAPES), ("prediction", SHAPES), ("one step", STEPS)):
             for shape in shapes:
                 times = measure(dtype, *shape, training=use == "training")
-                rows.append([str(dtype).removeprefix("torch."), use, *shape, times["short"], times["fused"]])
+                rows.append([str(dtype).removeprefix("torch."), use, *shape, *times.values()])
                 print(rows[-1], file=sys.stderr, flush=True)
     about = environment()
-    text = table(["type", "use", "rows", "queries", "keys", "short, ms", "fused, ms"], rows)
+    text = table(["type", "use", "rows", "queries", "keys", "few, ms", "short, ms", "fused, ms"], rows)
     head = f"# Ways of attending\n\n{NUM_HEADS} heads of {HEAD_DIM}, {torch.get_num_threads()} threads, best of 15.\n\n"
     write_results("attention_paths", {**about, "rows": rows}, head + text + footer(about))
 

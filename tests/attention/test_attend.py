@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention import AttentionMask, Dropout, Tap, attend, padding_keep, scope_tap
-from heedful.attention.attend import _FUSED_FROM_KEYS, _attend_fused
+from heedful.attention.attend import _FEW_QUERIES, _FUSED_FROM_KEYS, _attend_few, _attend_fused
 from heedful.attention.masks import causal_keep, window_keep
 from heedful.attention.short import attend_short
 from heedful.attention.weights import masked_softmax
@@ -45,6 +45,7 @@ def test_all_ways_are_equal(dtype: torch.dtype, kind: str, size: int) -> None:
     expected = torch.autograd.grad(watched, tensors, direction)
     for context in (
         attend(*tensors, mask=mask),
+        _attend_few(*tensors, mask),
         attend_short(*tensors, mask, None),
         _attend_fused(*tensors, mask, None),
     ):
@@ -74,7 +75,7 @@ def test_dropout_drops_weights_alike_on_every_way() -> None:
     assert torch.equal(attend(query, keys, values, dropout=dropout), attend(query, keys, values))
 
 
-def test_the_fused_kernel_runs_for_long_sequences_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fused_kernel_runs_for_many_queries_and_keys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     fused = torch.nn.functional.scaled_dot_product_attention
     monkeypatch.setattr(
@@ -83,9 +84,10 @@ def test_the_fused_kernel_runs_for_long_sequences_alone(monkeypatch: pytest.Monk
     )
     for dtype, limit in _FUSED_FROM_KEYS.items():
         for size in (limit - 1, limit):
-            attend(*inputs(1, size, dtype))
-            attend(*inputs(1, size, dtype), dropout=Dropout(0.5))
-            attend(*inputs(1, size, dtype), tap=scope_tap(Watcher(), "here"))
+            attend(*inputs(_FEW_QUERIES, size, dtype))
+            attend(*inputs(_FEW_QUERIES + 1, size, dtype))
+            attend(*inputs(_FEW_QUERIES + 1, size, dtype), dropout=Dropout(0.5))
+            attend(*inputs(_FEW_QUERIES + 1, size, dtype), tap=scope_tap(Watcher(), "here"))
     assert called == list(_FUSED_FROM_KEYS.values())
 
 

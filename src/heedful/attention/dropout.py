@@ -55,8 +55,8 @@ class Dropout(nn.Module):
     """In training, set each element to zero with a probability and scale the others up; otherwise do nothing.
 
     The scale ``1 / (1 - probability)`` is rounded to bfloat16 and the probability adapted to it, so that the expected
-    value is exactly the input in every type: 0.1 becomes 0.0986 with the scale 1.109375. torch's generator alone
-    decides what is dropped.
+    value is the input in every type: 0.1 becomes 0.0986 with the scale 1.109375, and less than 0.004 becomes none.
+    torch's default generator alone decides what is dropped.
 
     Attributes:
         probability: as asked for, from 0 to less than 1.
@@ -78,7 +78,7 @@ class Dropout(nn.Module):
     @property
     def is_active(self) -> bool:
         """True when a call would change its input."""
-        return self.training and self.probability > 0
+        return self.training and self.effective_probability > 0
 
     def forward(self, values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Return the values, some of them set to zero."""
