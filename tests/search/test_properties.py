@@ -38,7 +38,7 @@ SAMPLING = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(BEAMS | GREEDY | SAMPLING, st.integers(5, 9), st.integers(0, 999), st.floats(0.3, 4), st.data())
 def test_outputs_are_what_was_asked_for(config, vocabulary: int, seed: int, sharpness: float, data) -> None:
     rows = 3
@@ -74,7 +74,7 @@ def test_outputs_are_what_was_asked_for(config, vocabulary: int, seed: int, shar
             assert len({each.ids for each in hypotheses}) == len(hypotheses)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(BEAMS, st.integers(5, 9), st.integers(0, 999), st.floats(0.3, 4))
 def test_early_stop_never_changes_the_outcome(config, vocabulary: int, seed: int, sharpness: float) -> None:
     memory = toy(3, vocabulary, seed, sharpness=sharpness)

@@ -81,6 +81,15 @@ def test_early_stop_changes_nothing(penalties: dict, sharpness: float) -> None:
     assert calls[True] <= calls[False]
 
 
+def test_a_finished_hypothesis_keeps_its_place() -> None:
+    memory = toy(1, 6, seed=1)
+    memory.table[:] = torch.tensor([1e-9, 1e-9, 1e-9, 0.5, 0.3, 0.2]).log()
+    config = BeamConfig(beam_size=2, num_best=2, length_penalty="average", length_alpha=1.5, max_length=9)
+    # The second step has one place left, and its best continuation ends; (4, 4) would have scored better.
+    assert score_of(memory, 0, (4, 4), config) > score_of(memory, 0, (4,), config) > score_of(memory, 0, (), config)
+    assert [each.ids for each in find(memory, config)[0]] == [(4,), ()]
+
+
 def test_early_stop_spares_steps() -> None:
     memory = toy(5, 11, seed=3, sharpness=3.0)
     config = BeamConfig(beam_size=5, length_penalty="none", max_length=29)
@@ -195,6 +204,14 @@ def test_limit_follows_the_source() -> None:
     found = find(memory, config, source_lengths=torch.tensor([1, 5, 17]))
     assert [len(each[0].ids) for each in found] == [3, 9, 19]
     assert not any(each[0].is_complete for each in found)
+
+
+def test_the_least_length_outweighs_the_source() -> None:
+    memory = toy(3, 7, seed=10)
+    memory.table[:, :, :, EOS_ID] += 50
+    config = GreedyConfig(min_length=5, max_length=9, max_length_ratio=0.5, max_length_extra=0)
+    found = find(memory, config, source_lengths=torch.tensor([1, 4, 16]))
+    assert [len(each[0].ids) for each in found] == [5, 5, 5]
 
 
 def test_ending_at_the_limit_by_itself_is_complete() -> None:

@@ -73,7 +73,7 @@ class Constraints:
             padded[row, : len(ids)] = torch.tensor(ids, dtype=torch.long)
         limit = torch.full((num_rows,), config.max_length, dtype=torch.long, device=device)
         if source_lengths is not None and config.max_length_ratio is not None:
-            relative = (source_lengths * config.max_length_ratio).long() + config.max_length_extra
+            relative = (source_lengths.double() * config.max_length_ratio).long() + config.max_length_extra
             limit = torch.minimum(limit, relative.to(device)).clamp(min=max(config.min_length, 1))
         limit = torch.maximum(limit, lengths)
         forbidden = torch.tensor([PAD_ID, BOS_ID], device=device)
