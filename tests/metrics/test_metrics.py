@@ -157,8 +157,12 @@ def test_every_metric_is_built_by_its_name() -> None:
 
 
 def test_an_unknown_metric_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="bleu"):
+    with pytest.raises(ConfigError, match=r"`metrics.0.name` is 'blue'. Did you mean `bleu`\?"):
         parse_config(Listed, {"metrics": ["blue"]})
+    with pytest.raises(ConfigError, match=r"`metrics.1.name` is 'rouge3'. Did you mean `rouge"):
+        parse_config(Listed, {"metrics": ["bleu", "rouge3"]})
+    with pytest.raises(ConfigError, match=r"`metrics.0.lower` is not a known key. Did you mean `lowercase`\?"):
+        parse_config(Listed, {"metrics": [{"name": "cer", "lower": True}]})
 
 
 def test_lines_without_references_are_refused() -> None:

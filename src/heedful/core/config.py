@@ -48,10 +48,10 @@ def _explain(kind: type[Config], error: Any, prefix: str) -> str:
         hint = f" {did_you_mean(keys[-1], _names(owners[0]))}" if len(owners) == 1 else ""
         return f"`{key}` is not a known key.{hint}"
     if error["type"] == "union_tag_not_found":
-        return f"`{key}.kind` is missing. {did_you_mean('', map(_tag, owners))}"
+        return f"`{key}.{_discriminator(error)}` is missing. {did_you_mean('', _tags(owners))}"
     if error["type"] == "union_tag_invalid":
         tag = error["ctx"]["tag"]
-        return f"`{key}.kind` is {tag!r}. {did_you_mean(tag, map(_tag, owners))}"
+        return f"`{key}.{_discriminator(error)}` is {tag!r}. {did_you_mean(tag, _tags(owners))}"
     if error["type"] == "missing":
         return f"`{key}` is missing."
     if error["type"] == "literal_error":
@@ -74,7 +74,7 @@ def _walk(kind: type[Config], place: Iterable[str | int]) -> tuple[list[str], li
     keys: list[str] = []
     owners = [kind]
     for part in place:
-        chosen = [each for each in owners if len(owners) > 1 and _tag(each) == part]
+        chosen = [each for each in owners if len(owners) > 1 and part in _tags([each])]
         if chosen:
             owners = chosen
             continue
@@ -89,8 +89,16 @@ def _names(kind: type[Config]) -> dict[str, Any]:
     return {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
 
 
-def _tag(kind: type[Config]) -> str:
-    return str(kind.model_fields["kind"].default) if "kind" in kind.model_fields else ""
+def _discriminator(error: Any) -> str:
+    """Return the key that chooses among several kinds: ``kind``, or ``name`` for metrics."""
+    return str(error["ctx"]["discriminator"]).strip("'")
+
+
+def _tags(kinds: Iterable[type[Config]]) -> list[str]:
+    """Return what the choosing key may be for one of the classes to be meant."""
+    fields = [each.model_fields[key] for each in kinds for key in ("kind", "name") if key in each.model_fields]
+    literals = [each.annotation for each in fields if typing.get_origin(each.annotation) is typing.Literal]
+    return [str(tag) for each in literals for tag in typing.get_args(each)]
 
 
 def _configs_in(annotation: Any) -> list[type[Config]]:
