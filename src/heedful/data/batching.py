@@ -9,6 +9,8 @@ from pydantic import Field
 
 from heedful.core.config import Config
 
+_NOISE = 0.05
+
 Rows = NDArray[np.int64]
 Lengths = NDArray[np.int64]
 
@@ -51,7 +53,7 @@ def group_rows(
     """Divide all rows into batches, each row in one, and shuffle the batches.
 
     Rows are sorted by their longer side and, within it, by how much one side is longer, in alternating direction, so
-    that neighbours are alike on both sides; equal rows are shuffled.
+    that neighbours are alike on both sides; equal rows are shuffled, and the cuts are elsewhere with each seed.
 
     Args:
         source_lengths: positions of each source, or None.
@@ -66,29 +68,40 @@ def group_rows(
     source = (np.zeros_like(known) if source_lengths is None else source_lengths)[order]
     target = (np.zeros_like(known) if target_lengths is None else target_lengths)[order]
     if config.is_grouped:
-        longer, difference = np.maximum(source, target), source - target
+        # A little noise, in proportion, lets rows meet others than their nearest where few lengths are equal.
+        longer = np.floor(np.maximum(source, target) * generator.uniform(1, 1 + _NOISE, len(known))).astype(np.int64)
+        difference = source - target
         places = np.lexsort((np.where(longer % 2, -difference, difference), longer))
         order, source, target = order[places], source[places], target[places]
     # Without a target the source carries the budget. BOS is read, but not said.
-    source_limit = (
-        config.batch_tokens if target_lengths is None else config.max_source_tokens or 2 * config.batch_tokens
-    )
-    bounds = _cut(source, target - 1, (source_limit, config.batch_tokens), config.max_rows or len(known))
+    budget = config.batch_tokens
+    source_limit = budget if target_lengths is None else config.max_source_tokens or 2 * budget
+    limits = np.array([source_limit, budget, config.max_rows or len(known)])
+    bounds = _cut(source, target - 1, limits, first_share=generator.random())
     batches = np.split(order, bounds)
     return [batches[index] for index in generator.permutation(len(batches))]
 
 
-def _cut(source: Lengths, target: Lengths, limits: tuple[int, int], max_rows: int) -> list[int]:
-    """Return where, in rows that are in order, a new batch must begin."""
+def _cut(source: Lengths, target: Lengths, limits: NDArray[np.int64], first_share: float) -> list[int]:
+    """Return where, in rows that are in order, a new batch must begin.
+
+    Args:
+        source: positions of each source.
+        target: positions of each target.
+        limits: of source positions, target positions and rows of a batch.
+        first_share: the first batch has this share of the limits, so that the cuts are elsewhere in each epoch.
+    """
     bounds: list[int] = []
     start = longest_source = longest_target = 0
+    most_source, most_target, most_rows = (limits * first_share).tolist()
     for index, (source_length, target_length) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
         longest_source, longest_target = max(longest_source, source_length), max(longest_target, target_length)
         count = index + 1 - start
-        is_over = count * longest_source > limits[0] or count * longest_target > limits[1] or count > max_rows
+        is_over = count * longest_source > most_source or count * longest_target > most_target or count > most_rows
         if is_over and count > 1:
             bounds.append(index)
             start, longest_source, longest_target = index, source_length, target_length
+            most_source, most_target, most_rows = limits.tolist()
     return bounds
 
 
