@@ -71,13 +71,14 @@ class InputEmbedding(nn.Module):
 
     def forward(self, ids: Int[Tensor, "B T"], *, offset: int = 0) -> Float[Tensor, "B T D"]:
         """Return the first hidden states of symbols whose places count from ``offset``."""
-        hidden = self.tokens(self._drop_words(ids)) * self.scale
-        if self.positions is not None:
-            places = self.positions(hidden, offset)
-            if self.projection is None:
-                hidden = hidden + places
-            else:
-                hidden = self.projection(torch.cat([hidden, places.expand(len(ids), -1, -1)], dim=-1))
+        tokens = self.tokens(self._drop_words(ids))
+        places = None if self.positions is None else self.positions(tokens, offset)
+        if places is None:
+            hidden = tokens * self.scale
+        elif self.projection is None:
+            hidden = torch.add(places, tokens, alpha=self.scale)
+        else:
+            hidden = self.projection(torch.cat([tokens * self.scale, places.expand(len(ids), -1, -1)], dim=-1))
         dropped: Tensor = self.dropout(hidden)
         return dropped
 

@@ -92,7 +92,8 @@ class Transformer(Generates):
             block, config.heads("decoder", config.decoder_layers), config.heads("cross", config.decoder_layers)
         )
         tied = None if config.tied_embeddings == "none" else target_tokens.weight
-        self.output = OutputLayer(config.model_dim, sizes.target, weight=tied, bias=True)
+        # No bias, as published: two of seven passes over all logits of a training step would be for it alone.
+        self.output = OutputLayer(config.model_dim, sizes.target, weight=tied, bias=False)
 
     def attention_sites(self) -> list[AttentionSite]:
         """List the encoder's, then the decoder's layer by layer."""

@@ -62,7 +62,7 @@ class TransformerLanguageModel(Generates):
         self.target_embedding = config.input_embedding(tokens)
         self.decoder = TransformerDecoder(config.block_sizes(), config.heads("decoder", config.num_layers), None)
         tied = None if config.tied_embeddings == "none" else tokens.weight
-        self.output = OutputLayer(config.model_dim, sizes.target, weight=tied)
+        self.output = OutputLayer(config.model_dim, sizes.target, weight=tied, bias=False)
 
     def attention_sites(self) -> list[AttentionSite]:
         """List the self-attention of each layer."""
