@@ -59,6 +59,19 @@ def train_killed(
     return killed_after
 
 
+def write_config(recipe: str, steps: int, validate_every: int) -> str:
+    """Return a copy of a recipe whose limits are counted in updates: those by the clock are outside the promise."""
+    from heedful.core.config import read_toml, write_toml
+    from heedful.runs.recipes import find_recipe
+
+    values = read_toml(find_recipe(recipe))
+    training = {key: value for key, value in values["training"].items() if not key.endswith(("_minutes", "_epochs"))}
+    training |= {"max_steps": steps, "validate_every": validate_every, "save_minutes": 0.05, "log_every": 10}
+    path = RUNS / f"kill-{recipe}.toml"
+    path.write_text(write_toml({**values, "training": training}), encoding="utf-8")
+    return str(path)
+
+
 def main() -> None:
     """Compare both ends and write ``results/kill_resume``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -68,28 +81,22 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="for a try")
     arguments = parser.parse_args()
-    settings = [
-        f"training.max_steps={arguments.steps}",
-        f"training.validate_every={arguments.validate_every}",
-        "training.save_minutes=0.05",
-        "training.log_every=10",
-        f"runtime.threads={arguments.threads}",
-        *arguments.settings,
-    ]
+    RUNS.mkdir(parents=True, exist_ok=True)
+    config = write_config(arguments.recipe, arguments.steps, arguments.validate_every)
+    settings = [f"runtime.threads={arguments.threads}", *arguments.settings]
     flags = [word for setting in settings for word in ("--set", setting)]
     names = ("kill-whole", "kill-killed")
     for name in names:
         forget(name)
-    RUNS.mkdir(parents=True, exist_ok=True)
     whole, killed = (RUNS / name for name in names)
     started = time.perf_counter()
-    heedful("train", arguments.recipe, "--out", str(whole), *flags)
+    heedful("train", config, "--out", str(whole), *flags)
     whole_s = time.perf_counter() - started
     times = train_killed(
         killed,
-        ["train", arguments.recipe, "--out", str(killed), *flags],
+        ["train", config, "--out", str(killed), *flags],
         kills=arguments.kills,
         whole_s=whole_s,
         generator=random.Random(arguments.seed),
@@ -113,7 +120,8 @@ def main() -> None:
     text = "# Killed and resumed\n\n" + table(header, [each["row"] for each in values["rows"]])
     text += "".join(footer(each["environment"]) for each in values["rows"])
     print(text)
-    write_results("kill_resume", values, text)
+    if not arguments.settings:
+        write_results("kill_resume", values, text)
     if not shared or len(same) < len(shared) or not same_history:
         sys.exit(
             f"The ends differ: {[name for name in shared if name not in same] or 'history'}; see {whole} and {killed}."

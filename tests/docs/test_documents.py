@@ -1,13 +1,14 @@
 """The documentation's code runs and prints what the documentation says.
 
 In each page the ``python`` blocks run one after the other in one namespace, in an empty folder. A ``text`` block right
-after one holds what it prints, exactly. In ``console`` blocks the lines after ``$ heedful`` run as commands; ``<``, ``>``
-and ``cat`` do what they do in a shell. A page may begin with the files it needs: a block titled with a file's name.
+after one holds what it prints, exactly. In ``console`` blocks the lines that begin with ``$`` run: ``heedful`` and
+``cat``, with ``<`` and ``>`` as in a shell. A block titled with a file's name is written to that file.
 """
 
 import contextlib
 import io
 import re
+import runpy
 import shlex
 import sys
 from dataclasses import dataclass
@@ -68,7 +69,8 @@ def run_command(line: str) -> str:
         try:
             main()
         except SystemExit as end:
-            assert not end.code, f"`{line}` ended with {end.code}"
+            if end.code:
+                pytest.fail(f"`{line}` ended with {end.code}")
     text = printed.text()
     if ">" in places:
         Path(words[places[">"] + 1]).write_text(text)
@@ -116,3 +118,9 @@ def test_a_wrong_print_is_seen() -> None:
 def test_every_page_of_the_site_exists() -> None:
     named = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert {str(page.relative_to(ROOT / "docs")) for page in PAGES} == set(named)
+
+
+def test_the_page_of_keys_is_up_to_date() -> None:
+    """Run ``python tools/configuration_page.py`` after a change to a configuration class."""
+    page = runpy.run_path(str(ROOT / "tools" / "configuration_page.py"))["page"]
+    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page()
