@@ -42,7 +42,7 @@ format: install
 	$(BIN)/ruff format .
 
 docs: install
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: install
 	$(BIN)/python benchmarks/train_speed.py

@@ -7,14 +7,18 @@ after one holds what it prints, exactly. In ``console`` blocks the lines that be
 
 import contextlib
 import io
+import itertools
 import re
 import runpy
 import shlex
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from heedful.runs.config import parse_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
@@ -36,7 +40,7 @@ def blocks_of(page: str) -> list[Block]:
     """Return the page's fenced blocks in order."""
     matches = list(FENCE.finditer(page))
     blocks = []
-    for match, after in zip(matches, [*matches[1:], None], strict=True):
+    for match, after in itertools.zip_longest(matches, matches[1:]):
         follows = after is not None and after[1] == "text" and not page[match.end() : after.start()].strip()
         line = page[: match.start()].count("\n") + 1
         blocks.append(Block(match[1], match[2] or "", match[3], line, after[3] if after and follows else None))
@@ -118,6 +122,12 @@ def test_a_wrong_print_is_seen() -> None:
 def test_every_page_of_the_site_exists() -> None:
     named = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert {str(page.relative_to(ROOT / "docs")) for page in PAGES} == set(named)
+
+
+def test_the_configuration_in_the_readme_is_one() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (text,) = [block.text for block in blocks_of(page) if block.language == "toml"]
+    assert parse_run(tomllib.loads(text)).training.max_minutes == 5
 
 
 def test_the_page_of_keys_is_up_to_date() -> None:
