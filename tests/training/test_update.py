@@ -188,6 +188,7 @@ def test_two_processes_train_as_one_and_stop_and_resume_alike(tmp_path: Path) ->
     one, two = last_checkpoint(alone), last_checkpoint(RunFolder(tmp_path / "exact"))
     for name in one.model:
         torch.testing.assert_close(two.model[name], one.model[name], rtol=1e-4, atol=1e-6)
+    assert two.facts.state.num_targets == one.facts.state.num_targets  # each row is computed once
     assert len(two.random) == 2 and two.random[0] != two.random[1]
     whole, parts = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
     for name, tensor in last_checkpoint(whole).model.items():
