@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy_training import RUNTIME, ToyTask, last_checkpoint, make_config, without_times
+from toy_training import EPOCH_BATCHES, RUNTIME, ToyTask, last_checkpoint, make_config, without_times
 
 from heedful.core.errors import ConfigError, DataError, TrainingError
 from heedful.core.types import Batch, LossSum, PlacedBatch, Position
@@ -29,6 +29,13 @@ def test_patience_ends_training_and_the_best_is_kept(tmp_path: Path) -> None:
     assert [each["loss"] for each in task.bundles] == [3.0, 2.0]
     assert [each.name for each in Checkpoints(folder.checkpoints).list()] == ["step-00000012", "step-00000024"]
     assert [each["is_best"] for each in read_history(folder.history) if each["kind"] == "validation"] == [1, 1, 0, 0]
+
+
+def test_score_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
+    task = ToyTask(scores=(math.nan, 5.0))
+    outcome = train(task, make_config(max_steps=12), RUNTIME, RunFolder(tmp_path / "run"))
+    assert outcome.best is not None and outcome.best.score == 5.0
+    assert [each["loss"] for each in task.bundles] == [5.0]
 
 
 def test_higher_is_better_where_the_task_says_so(tmp_path: Path) -> None:
@@ -111,6 +118,7 @@ def test_broken_update_goes_back_and_on_with_a_lower_rate(tmp_path: Path) -> Non
         outcome = train(ToyTask(broken_at=(33,)), make_config(), RUNTIME, folder)
         assert outcome.state.step == 29
         assert outcome.state.guard.rate_factor == 0.5
+        assert outcome.state.position == Position(*divmod((29 + 16 - 12) * 2, EPOCH_BATCHES))  # no batch comes twice
         records = read_history(folder.history)
         (back,) = [each for each in records if each["kind"] == "rollback"]
         assert (back["step"], back["broken_step"], back["fault"]) == (12, 16, "the loss is nan")

@@ -26,7 +26,9 @@ from heedful.training import (
     write_report,
 )
 from heedful.training.charts import Axis, Line, line_chart
+from heedful.training.events import Events
 from heedful.training.progress import describe_rest, describe_time
+from heedful.training.records import RollbackRecord
 from heedful.training.report import render_page
 
 
@@ -64,16 +66,21 @@ def test_times_in_words() -> None:
     assert describe_rest(60.0, 0.0) == ""
 
 
-def test_events_are_purged_by_resuming(tmp_path: Path) -> None:
+def test_events_after_the_checkpoint_are_purged_by_resuming(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     folder = RunFolder(tmp_path / "run")
-    train(ToyTask(), make_config(max_steps=10, log_every=1, has_tensorboard=True), RUNTIME, folder)
-    resume(ToyTask(), make_config(max_steps=13, log_every=1, has_tensorboard=True), RUNTIME, folder)
+    config = make_config(max_steps=10, log_every=1, has_tensorboard=True)
+    train(ToyTask(), config, RUNTIME, folder)
+    later = Events(folder.events)
+    later.write(RollbackRecord(step=12, broken_step=12, fault="", rate_factor=0.5, elapsed_s=1.0))
+    later.close()
+    resume(ToyTask(), config.model_copy(update={"max_steps": 13}), RUNTIME, folder)
     found = EventAccumulator(str(folder.events))
     found.Reload()
     assert [each.step for each in found.Scalars("train/loss")] == list(range(1, 14))
     assert [each.step for each in found.Scalars("validation/exactness")] == [6, 10, 12, 13]
+    assert found.Scalars("train/rate_factor") == []
 
 
 # ---------------------------------------------------------------------------------------------------- report

@@ -108,10 +108,10 @@ def test_moving_average_by_hand_and_put_in_place_only_for_the_block() -> None:
 def test_mean_of_the_last_marks_by_hand() -> None:
     model = torch.nn.Linear(1, 1, bias=False)
     averaging = build_averaging(model, LastConfig(k=2))
-    for step, value in ((3, 1.0), (5, 2.0), (7, 10.0), (7, 4.0)):
+    for step, value in ((3, 1.0), (5, 2.0), (7, 10.0), (7, 4.0), (9, 8.0)):
         model.weight.data.fill_(value)
         averaging.mark(step)
-    assert averaging.average()["weight"].item() == 3.0
+    assert averaging.average()["weight"].item() == 6.0
 
 
 # ---------------------------------------------------------------------------------------------------- two processes
