@@ -1,8 +1,21 @@
 """Every test runs with shapes and types checked at each call."""
 
 import os
+from pathlib import Path
 
+import pytest
 from jaxtyping import install_import_hook
 
 if not os.environ.get("HEEDFUL_NO_TYPE_HOOK"):
     install_import_hook("heedful", "beartype.beartype")
+
+
+@pytest.fixture(scope="session")
+def reverser(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a model that turns words around, trained once for all tests."""
+    from heedful import runs
+    from heedful.training import SilentReporter
+    from tests.runs.samples import reversal
+
+    folder = tmp_path_factory.mktemp("reverser")
+    return runs.train(reversal(folder), folder / "run", reporter=SilentReporter()).path

@@ -1,7 +1,7 @@
 """The whole configuration of a run: its task, how it is trained, on what machine, and from which weights it starts."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from heedful.core.config import Config, apply_settings, parse_config, read_toml,
 from heedful.core.errors import ConfigError, did_you_mean
 from heedful.core.runtime import RuntimeConfig
 from heedful.runs.recipes import find_recipe
-from heedful.tasks import TASKS, TaskConfig
+from heedful.tasks import TASKS, TaskConfig, open_bundle
 from heedful.training.config import TrainingConfig
 
 ConfigSource = Mapping[str, Any] | Path | str
@@ -63,7 +63,7 @@ def read_run(source: ConfigSource, settings: Iterable[str] = ()) -> RunConfig:
         is_file = isinstance(source, Path) or str(source).endswith(".toml") or Path(source).is_file()
         path = Path(source) if is_file else find_recipe(str(source))
         values, folder = read_toml(path), path.parent
-    return parse_run(anchor_paths(apply_settings(values, settings), folder))
+    return parse_run(inherit(anchor_paths(apply_settings(values, settings), folder)))
 
 
 def parse_run(values: Mapping[str, Any]) -> RunConfig:
@@ -100,6 +100,23 @@ def _part(kind: type[ConfigType], values: Mapping[str, Any], key: str) -> Config
     return parse_config(kind, dict(table), prefix=key)
 
 
+def inherit(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a run that tunes a bundle further: what they do not say of text and model is the bundle's.
+
+    Raises:
+        ConfigError: the bundle is of another task.
+        BundleError: what `init_from` names cannot be used.
+    """
+    origin = values.get("init_from")
+    if not isinstance(origin, str):
+        return values
+    given = open_bundle(Path(origin)).config()
+    if values.get("task", given["task"]) != given["task"]:
+        raise ConfigError(f"`task` is {values['task']!r}, but `init_from` is of the task {given['task']!r}.")
+    shared = {key: {**given.get(key, {}), **values.get(key, {})} for key in ("text", "model")}
+    return {"task": given["task"], **values, **shared}
+
+
 def anchor_paths(values: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return the values with relative data paths made absolute; ``${HEEDFUL_DATA}`` and ``-`` stay."""
     result = dict(values)
@@ -123,8 +140,3 @@ def _anchor(path: Any, folder: Path) -> Any:
     if not isinstance(path, str) or path == "-" or path.startswith("${"):
         return path
     return str((folder / Path(path).expanduser()).absolute())
-
-
-def with_task(config: RunConfig, task: TaskConfig) -> RunConfig:
-    """Return the configuration with another task table (fine-tuning takes text and model from what it starts from)."""
-    return replace(config, task=task)

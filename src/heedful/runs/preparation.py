@@ -1,17 +1,18 @@
 """From a configuration to what the training loop turns: data read and kept, the model built, the bundle's writer."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from heedful.core.errors import BundleError, ConfigError
 from heedful.core.runtime import set_seed
-from heedful.core.storage import write_whole
+from heedful.core.storage import whole_folder, write_whole
 from heedful.data.batches import Batches, LineBatches, StreamBatches
 from heedful.data.prepare import TrainingData, prepare, read_split
 from heedful.runs.config import RunConfig
 from heedful.runs.keeping import BundleWriter
-from heedful.tasks import Fitting, LanguageModellingConfig, Task, open_bundle, task_class
+from heedful.tasks import Fitting, LanguageModellingConfig, open_bundle, task_class
 from heedful.tasks.weights import load_weights
 from heedful.text.codec import Codec
 from heedful.text.labels import LabelSet
@@ -19,15 +20,18 @@ from heedful.text.labels import LabelSet
 Note = Callable[[str], None]
 
 DIGESTS = "data.json"
+GIVEN_TEXT = "given-text"
+LABELS = "labels.json"
 
 
-def prepare_fitting(config: RunConfig, folder: Path, note: Note) -> Fitting:
+def prepare_fitting(config: RunConfig, folder: Path, note: Note, *, is_begun: bool) -> Fitting:
     """Read the data, make the tokenizers and the model; what is kept in the run's folder is taken from there.
 
     Args:
         config: of the run.
         folder: of the run.
         note: hears what a user should know of the data and the model.
+        is_begun: the weights will come from a checkpoint.
 
     Raises:
         DataError: the data cannot be read as asked.
@@ -35,13 +39,13 @@ def prepare_fitting(config: RunConfig, folder: Path, note: Note) -> Fitting:
         BundleError: what `init_from` names cannot be used.
     """
     here = Path.cwd()
-    codec, labels = _given_text(config)
+    codec, labels = _given_text(config, folder / GIVEN_TEXT)
     data = prepare(config.task.data, config.task.text, here, folder / "data", codec=codec, labels=labels)
     _check_digests(folder / DIGESTS, data.digests)
     note(data.report.summary())
     set_seed(config.runtime.seed)
     task = task_class(config.task)(config.task, data.codec, data.labels)
-    if config.init_from is not None:
+    if config.init_from is not None and not is_begun:
         load_weights(task.model, open_bundle(Path(config.init_from)).weights)
     note(f"{config.task.model.kind} with {sum(each.numel() for each in task.model.parameters()):,} parameters")
     batches = _batches(config, data)
@@ -61,13 +65,17 @@ def _batches(config: RunConfig, data: TrainingData) -> Batches:
     return LineBatches(data.store, batching, seed, data.codec)
 
 
-def _given_text(config: RunConfig) -> tuple[Codec | None, LabelSet | None]:
-    """Return tokenizer and labels of the bundle that is tuned further, if any."""
+def _given_text(config: RunConfig, kept: Path) -> tuple[Codec | None, LabelSet | None]:
+    """Return tokenizer and labels of the bundle that is tuned further, if any, from a copy that the run keeps."""
     if config.init_from is None:
         return None, None
-    bundle = open_bundle(Path(config.init_from))
-    task = task_class(config.task).from_folder(config.task, bundle.path)
-    return task.codec, task.labels
+    if not kept.is_dir():
+        bundle = open_bundle(Path(config.init_from))
+        with whole_folder(kept) as folder:
+            for name in bundle.text_files():
+                shutil.copyfile(bundle.path / name, folder / name)
+    has_labels = (kept / LABELS).is_file()
+    return Codec.load(kept), LabelSet.load(kept) if has_labels else None
 
 
 def _check_digests(path: Path, digests: dict[str, str]) -> None:
@@ -86,6 +94,3 @@ def _check_digests(path: Path, digests: dict[str, str]) -> None:
                 f"{path.parent}: the data file {name} is not what it was when the run began, so it cannot go on "
                 "exactly. Bring the file back, or start anew with `heedful train` and `init_from`."
             )
-
-
-__all__ = ["Task", "prepare_fitting"]

@@ -1,22 +1,25 @@
 """Training, and going on with it."""
 
+import os
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.core.config import apply_settings, read_toml
-from heedful.core.errors import BundleError
+from heedful.core.errors import BundleError, TrainingError
 from heedful.core.storage import write_whole
 from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
-from heedful.training import ConsoleReporter, Outcome, Reporter, RunFolder
+from heedful.training import ConsoleReporter, Reporter, RunFolder
 from heedful.training import resume as resume_training
 from heedful.training import train as start_training
 from heedful.training.checkpoint import Checkpoints
 
 CONFIG = "config.toml"
+PREPARED = ".prepared"
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,16 @@ def train(
     """
     run = read_run(config, settings)
     folder = RunFolder(Path(out))
+    reporter = reporter or ConsoleReporter()
+    if not is_first_process():
+        await_preparation(folder.path, run.training.timeout_minutes)
+        return _run(run, folder, reporter)
     if folder.path.exists():
         raise BundleError(f"{folder.path}: already there. Choose another `--out`, or go on with `heedful resume`.")
     folder.path.mkdir(parents=True)
     try:
         write_whole(folder.path / CONFIG, run.toml().encode())
-        return _run(run, folder, reporter or ConsoleReporter())
+        return _run(run, folder, reporter)
     except BaseException:
         if Checkpoints(folder.checkpoints).last() is None and not folder.bundle.exists():
             shutil.rmtree(folder.path, ignore_errors=True)  # nothing was learnt: leave the name free
@@ -95,18 +102,36 @@ def resume(path: Path | str, *, settings: Iterable[str] = (), reporter: Reporter
     if not (folder.path / CONFIG).is_file():
         raise BundleError(f"{folder.path}: no run to resume. Begin one with `heedful train`.")
     run = parse_run(apply_settings(read_toml(folder.path / CONFIG), settings))
-    write_whole(folder.path / CONFIG, run.toml().encode())
+    if is_first_process():
+        write_whole(folder.path / CONFIG, run.toml().encode())
     return _run(run, folder, reporter or ConsoleReporter())
 
 
 def _run(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
-    fitting = prepare_fitting(run, folder.path, reporter.note)
     is_begun = Checkpoints(folder.checkpoints).last() is not None
+    fitting = prepare_fitting(run, folder.path, reporter.note, is_begun=is_begun)
+    fitting.is_better(run.training.metric, 0.0, 0.0)  # a name that is not measured shows now, not after an hour
+    if is_first_process():
+        (folder.path / PREPARED).touch()
     action = resume_training if is_begun else start_training
     outcome = action(fitting, run.training, run.runtime, folder, reporter)
-    return _describe(folder, outcome)
-
-
-def _describe(folder: RunFolder, outcome: Outcome) -> RunOutcome:
     best = outcome.best.scores if outcome.best else {}
     return RunOutcome(folder.path, outcome.reason, outcome.state.step, best)
+
+
+def is_first_process() -> bool:
+    """Say whether this process writes: it is alone, or the first of those that ``torchrun`` started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def await_preparation(folder: Path, timeout_minutes: float) -> None:
+    """Wait until the first process has prepared the run's folder.
+
+    Raises:
+        TrainingError: it took too long.
+    """
+    end_s = time.monotonic() + 60 * timeout_minutes
+    while not (folder / PREPARED).exists():
+        if time.monotonic() > end_s:
+            raise TrainingError(f"{folder}: the first process has not prepared the data in time. See its own message.")
+        time.sleep(0.1)

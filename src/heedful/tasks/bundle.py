@@ -57,6 +57,10 @@ class Bundle:
         values: dict[str, Any] = json.loads((self.path / METRICS).read_text("utf-8"))
         return values
 
+    def text_files(self) -> list[str]:
+        """Return the names of the tokenizers' files and the labels."""
+        return [name for name in self.manifest["files"] if name not in (WEIGHTS, CONFIG, METRICS, CARD)]
+
     def size_bytes(self) -> int:
         """Return what all files take together."""
         return sum(entry["bytes"] for entry in self.manifest["files"].values())

@@ -11,14 +11,14 @@ from heedful.data.example import Example
 from heedful.losses.cross_entropy import classification_loss
 from heedful.metrics import AnyMetricConfig, Metric, build_metric
 from heedful.metrics.classification import AccuracyConfig
-from heedful.models.catalogue import AnyModelConfig, build_model
+from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Classifies, VocabularySizes
 from heedful.search import AnySearchConfig, GreedyConfig
 from heedful.tasks.config import TaskConfig
 from heedful.tasks.outcome import Candidate, Measured, TargetScore, WordScore
 from heedful.tasks.rows import Row
 from heedful.tasks.task import Task
-from heedful.text.codec import Codec, TextConfig
+from heedful.text.codec import Codec
 from heedful.text.labels import LabelSet
 from heedful.text.truncation import Truncations
 
@@ -27,14 +27,10 @@ class ClassificationConfig(TaskConfig):
     """Keys of a task from text to label.
 
     Attributes:
-        text: how text becomes symbols; only its source side is used.
-        model: a classifier.
         metrics: what is measured.
     """
 
     task: Literal["classification"] = "classification"
-    text: TextConfig = TextConfig()
-    model: AnyModelConfig
     metrics: tuple[AnyMetricConfig, ...] = (AccuracyConfig(),)
 
 

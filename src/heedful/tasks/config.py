@@ -4,7 +4,9 @@ from pydantic import Field
 
 from heedful.core.config import Config
 from heedful.data.config import DataConfig
+from heedful.models.catalogue import AnyModelConfig
 from heedful.search import AnySearchConfig
+from heedful.text.codec import TextConfig
 
 
 class LossConfig(Config):
@@ -38,12 +40,15 @@ class TaskConfig(Config):
     Attributes:
         description: one line, for people.
         data: where examples come from.
+        text: how text becomes symbols.
+        model: of a kind that the task can use.
         loss: how the training loss is computed.
         validation: what is looked at during training.
-        metrics: what is measured, by name or as a table with ``kind`` and options.
     """
 
     description: str = ""
     data: DataConfig
+    text: TextConfig = TextConfig()
+    model: AnyModelConfig
     loss: LossConfig = LossConfig()
     validation: ValidationConfig = ValidationConfig()

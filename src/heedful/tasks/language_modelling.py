@@ -14,7 +14,7 @@ from heedful.data.example import Example
 from heedful.data.prepare import is_stream
 from heedful.losses.cross_entropy import cross_entropy
 from heedful.metrics import perplexity
-from heedful.models.catalogue import AnyModelConfig, build_model
+from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Generates, VocabularySizes
 from heedful.models.stepping import make_step_fn
 from heedful.search import AnySearchConfig, SamplingConfig
@@ -24,7 +24,6 @@ from heedful.tasks.outcome import Candidate, Evaluation, Measured, TargetScore
 from heedful.tasks.rows import Row, group_rows
 from heedful.tasks.task import Task
 from heedful.tasks.words import share_by_word
-from heedful.text.codec import TextConfig
 from heedful.text.truncation import Truncations
 
 SAMPLE_TEMPERATURES = (0.5, 0.8, 1.0)
@@ -34,15 +33,11 @@ class LanguageModellingConfig(TaskConfig):
     """Keys of a task that continues text.
 
     Attributes:
-        text: how text becomes symbols; only its target side (``text.target``, else ``text.source``) is used.
-        model: a language model.
         context: symbols in a window of a stream; lines are windows by themselves.
         search: how text is continued.
     """
 
     task: Literal["language_modelling"] = "language_modelling"
-    text: TextConfig = TextConfig()
-    model: AnyModelConfig
     context: int = Field(256, ge=1)
     search: AnySearchConfig = SamplingConfig()
 

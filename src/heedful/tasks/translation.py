@@ -9,7 +9,7 @@ from heedful.core.types import Batch, LossSum
 from heedful.data.example import Example
 from heedful.losses.cross_entropy import cross_entropy
 from heedful.metrics import AnyMetricConfig, Metric, build_metric
-from heedful.models.catalogue import AnyModelConfig, build_model
+from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Generates, VocabularySizes
 from heedful.models.stepping import make_step_fn
 from heedful.search import AnySearchConfig, BeamConfig
@@ -19,7 +19,6 @@ from heedful.tasks.outcome import Candidate, Measured, TargetScore
 from heedful.tasks.rows import Row
 from heedful.tasks.task import Task
 from heedful.tasks.words import share_by_word
-from heedful.text.codec import TextConfig
 from heedful.text.truncation import Truncations
 
 
@@ -27,15 +26,11 @@ class TranslationConfig(TaskConfig):
     """Keys of a task from text to text.
 
     Attributes:
-        text: how text becomes symbols.
-        model: an encoder-decoder.
         search: how outputs are searched.
         metrics: what is measured.
     """
 
     task: Literal["translation"] = "translation"
-    text: TextConfig = TextConfig()
-    model: AnyModelConfig
     search: AnySearchConfig = BeamConfig()
     metrics: tuple[AnyMetricConfig, ...] = ()
 

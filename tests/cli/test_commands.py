@@ -1,0 +1,128 @@
+"""Commands as a user calls them: results on stdout, the rest on stderr, exit codes, no traceback."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import main
+
+
+class Terminal:
+    """Runs a command in this process and remembers what it wrote."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: object, text: str | bytes = "") -> int:
+        data = text if isinstance(text, bytes) else text.encode()
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        self.monkeypatch.setattr(sys, "argv", ["heedful", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        self.out, self.err = self.capsys.readouterr()
+        assert "Traceback" not in self.err
+        return code
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    return Terminal(monkeypatch, capsys)
+
+
+def test_predict_gives_a_line_for_a_line(run: Terminal, reverser: Path) -> None:
+    assert run("predict", reverser, text="ab\n\ncab\u2028c\x85d\nba") == 0
+    lines = run.out.split("\n")
+    assert lines[0] == "ba" and lines[1] == "" and lines[3] == "ab" and lines[4:] == [""]
+    assert len(run.out.splitlines()) == 4  # nothing that a reader could take for a line's end is left
+    assert run("predict", reverser, text="") == 0
+    assert run.out == ""
+
+
+def test_predict_from_a_file_with_scores_and_candidates(run: Terminal, reverser: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("ab\r\nba\n", "utf-8")
+    assert run("predict", reverser, tmp_path / "in.txt", "--n-best", "2", "--scores") == 0
+    rows = [line.split("\t") for line in run.out.splitlines()]
+    assert [len(row) for row in rows] == [4, 4] and [row[1] for row in rows] == ["ba", "ab"]
+    assert float(rows[0][0]) >= float(rows[0][2])
+    assert run("predict", reverser, tmp_path / "in.txt", "--n-best", "2", "--format", "tsv") == 0
+    assert [line.split("\t")[:2] for line in run.out.splitlines()] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
+    assert run("predict", reverser, tmp_path / "in.txt", "--format", "jsonl", "--beam", "1") == 0
+    assert [json.loads(line)["text"] for line in run.out.splitlines()] == ["ba", "ab"]
+
+
+def test_score(run: Terminal, reverser: Path) -> None:
+    assert run("score", reverser, text="ab\tba\nab\tab\n") == 0
+    right, wrong = (line.split("\t") for line in run.out.splitlines())
+    assert float(right[0]) > float(wrong[0]) + 1
+    assert right[2].startswith("ba:-") and " </s>:-" in right[2]
+    assert run("score", reverser, "--json", text="ab\tba\n") == 0
+    assert json.loads(run.out)["num_tokens"] == 3
+    assert run("score", reverser, text="ab\tba\nab\n") == 1
+    assert run.err.startswith("heedful: line 2: a source is missing")
+
+
+def test_evaluate_and_info(run: Terminal, reverser: Path) -> None:
+    assert run("evaluate", reverser, "--json") == 0
+    values = json.loads(run.out)
+    assert values["lines"] == 40 and set(values["metrics"]) == {"loss", "cer", "sequence_error"}
+    assert all(each["signature"] for each in values["metrics"].values())
+    assert run("evaluate", reverser, "--split", "train") == 2
+    assert "split" in run.err or "data.train" in run.err
+    assert run("info", reverser) == 0
+    assert "words turned around" in run.out and "transformer" in run.out
+    assert run("info", reverser / "bundle", "--json") == 0
+    assert json.loads(run.out)["num_parameters"] > 1000
+
+
+def test_recipes(run: Terminal) -> None:
+    assert run("recipes") == 0
+    assert {"pronounce", "multi30k-en-de", "characters"} <= {line.split()[0] for line in run.out.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "pronounse", "--out", "x"], "`pronounse` is neither a recipe nor a file. Did you mean `pronounce`"),
+        (["train", "missing.toml", "--out", "x"], "missing.toml: no such file."),
+        (["train", "pronounce", "--out", "x", "--set", "model.dropuot=0.1"], "Did you mean `dropout`?"),
+        (["train", "pronounce", "--out", "x", "--set", "trainning.max_steps=1"], "Did you mean `training`?"),
+        (["train", "pronounce", "--out", "x", "--set", "task=translate"], "Did you mean `translation`?"),
+        (["train", "pronounce", "--out", "x", "--set", "data.train.path=${HEEDFUL_DATA}/x"], "HEEDFUL_DATA is not set"),
+        (["train", "pronounce", "--out", "x", "--set", "nonsense"], "`nonsense` is no setting"),
+    ],
+)
+def test_what_is_asked_wrongly_exits_with_2(
+    run: Terminal,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HEEDFUL_DATA", raising=False)
+    assert run(*arguments) == 2
+    assert message in run.err
+    assert run.out == "" and not (tmp_path / "x").exists()
+
+
+def test_what_fails_exits_with_1(run: Terminal, tmp_path: Path, reverser: Path) -> None:
+    assert run("predict", tmp_path / "nowhere") == 1
+    assert "no such folder. Name a run folder or a bundle folder." in run.err
+    assert run("predict", reverser, tmp_path / "in.txt") == 1
+    assert "in.txt: cannot be read" in run.err
+    assert run("predict", reverser, text=b"ab\n\xff\xfe\n") == 1
+    assert "stdin:2: not UTF-8" in run.err
+
+
+def test_a_reader_that_leaves_is_no_error(reverser: Path) -> None:
+    command = f"yes ab | {sys.executable} -m heedful predict {reverser} | head -n 2"
+    finished = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True)
+    assert finished.stdout == "ba\nba\n" and finished.stderr == ""

@@ -1,0 +1,135 @@
+"""From a file of examples to predictions, for each task."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful import runs
+from heedful.core.errors import BundleError, ConfigError
+from heedful.tasks.bundle import open_bundle
+from heedful.training import SilentReporter
+
+from tests.runs.samples import TINY_TRANSFORMER, reversal, words, write_tsv
+
+
+def test_a_model_learns_to_turn_words_around(reverser: Path) -> None:
+    model = runs.load(reverser)
+    evaluation = model.evaluate("test")
+    assert evaluation.scores()["sequence_error"] <= 25
+    assert evaluation.scores()["loss"] < 0.2
+    assert evaluation.num_lines == 40
+    assert [each.text for each in model.predict(["abcd", "", "dca"])] == ["dcba", "", "acd"]
+
+
+def test_the_bundle_alone_predicts_what_the_run_predicts(reverser: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    (reverser / "bundle").rename(moved)
+    try:
+        found = [each.text for each in runs.load(moved).predict(words()[:9])]
+    finally:
+        moved.rename(reverser / "bundle")
+    assert found == [each.text for each in runs.load(reverser).predict(words()[:9])]
+
+
+def test_dev_scores_are_those_of_the_weights_in_the_bundle(reverser: Path) -> None:
+    """Validation and bundle both see the averaged weights."""
+    written = open_bundle(reverser).metrics()["dev"]
+    again = runs.load(reverser).evaluate("dev").scores()
+    assert {name: entry["value"] for name, entry in written.items()} == pytest.approx(again, rel=1e-4)
+
+
+def test_n_best_and_beams(reverser: Path) -> None:
+    model = runs.load(reverser)
+    (best,) = model.predict(["abca"], num_best=4)
+    assert len(best.candidates) == 4
+    scores = [each.score for each in best.candidates]
+    assert scores == sorted(scores, reverse=True)
+    (greedy,) = model.predict(["abca"], beam_size=1)
+    assert greedy.text == best.text == "acba"
+    with pytest.raises(ConfigError, match="`beam_size` must be at least 1"):
+        list(model.predict(["a"], beam_size=0))
+
+
+def test_a_score_is_the_search_s_own(reverser: Path) -> None:
+    """Forcing the predicted target through the decoder gives the log-probability that the search gave."""
+    model = runs.load(reverser)
+    predictions = list(model.predict(words()[:11]))
+    forced = list(model.score((each.source, each.text) for each in predictions))
+    for prediction, score in zip(predictions, forced, strict=True):
+        assert score.log_prob == pytest.approx(prediction.candidates[0].log_prob, abs=1e-4)
+        assert sum(each.log_prob for each in score.words) == pytest.approx(score.log_prob, abs=1e-5)
+
+
+def test_classification(tmp_path: Path) -> None:
+    rows = [(word, "odd" if word.count("a") % 2 else "even") for word in words() if len(word) < 4]
+    config = {
+        "task": "classification",
+        "data": {
+            "train": {"kind": "tsv", "path": str(write_tsv(tmp_path / "x.tsv", rows)), "source": "source",
+                      "label": "target"},
+            "batching": {"max_rows": 20},
+        },
+        "text": {"source": {"kind": "character"}},
+        "model": {"kind": "classifier", "dropout": 0.0, "pooling": "mean",
+                  "encoder": {"kind": "convolutional", "embedding_dim": 8, "num_filters": 24,
+                              "filter_widths": [1, 2, 3]}},
+        "training": {"max_steps": 60, "schedule": {"kind": "constant", "peak": 0.02}, "has_tensorboard": False,
+                     "averaging": {"kind": "none"}},
+        "runtime": {"dtype": "float32"},
+    }  # fmt: skip
+    runs.train(config, tmp_path / "run", reporter=SilentReporter())
+    model = runs.load(tmp_path / "run")
+    right = sum(each.text == label for each, (_, label) in zip(model.predict(w for w, _ in rows), rows, strict=True))
+    assert right >= 0.9 * len(rows)
+    (both,) = model.predict(["ab"], num_best=2)
+    assert {each.text for each in both.candidates} == {"odd", "even"}
+    (score,) = model.score([("ab", "odd")])
+    assert score.log_prob in [pytest.approx(each.log_prob, abs=1e-5) for each in both.candidates]
+
+
+@pytest.mark.parametrize("unit", ["line", "stream"])
+def test_language_modelling(tmp_path: Path, unit: str) -> None:
+    text = tmp_path / "x.txt"
+    text.write_text("abcabcabc\n" * 60, "utf-8")
+    part = {"kind": "lines", "path": str(text), "unit": unit}
+    config = {
+        "task": "language_modelling",
+        "context": 24,
+        "data": {"train": part, "dev": {**part, "start": 0.8}, "batching": {"batch_tokens": 240}},
+        "text": {"source": {"kind": "character"}},
+        "model": {**{key: value for key, value in TINY_TRANSFORMER.items() if not key.endswith("coder_layers")},
+                  "kind": "transformer_language_model", "num_layers": 1},
+        "search": {"kind": "greedy", "max_length": 9},
+        "training": {"max_steps": 60, "validate_every": 60, "schedule": {"kind": "constant", "peak": 0.01},
+                     "has_tensorboard": False, "averaging": {"kind": "none"}},
+        "runtime": {"dtype": "float32"},
+    }  # fmt: skip
+    outcome = runs.train(config, tmp_path / "run", reporter=SilentReporter())
+    assert outcome.best["loss"] < 0.4
+    model = runs.load(tmp_path / "run")
+    assert [each.text for each in model.predict(["abca", ""])] == ["abcabcabc", ""]
+    (score,) = model.score([(None, "abcabcabc")])
+    assert score.log_prob / score.num_tokens > -0.4
+
+
+def test_fine_tuning_starts_from_weights_and_tokenizer(reverser: Path, tmp_path: Path) -> None:
+    config = reversal(tmp_path, max_steps=1, schedule={"kind": "constant", "peak": 1e-9}, averaging={"kind": "none"})
+    for key in ("text", "model"):
+        del config[key]
+    config["init_from"] = str(reverser)
+    runs.train(config, tmp_path / "tuned", reporter=SilentReporter())
+    lines = words()[:40]
+    before, after = (runs.load(path) for path in (reverser, tmp_path / "tuned"))
+    assert [each.text for each in after.predict(lines)] == [each.text for each in before.predict(lines)]
+    assert after.config.task.text == before.config.task.text
+
+
+def test_an_existing_folder_is_refused_and_a_failure_leaves_none(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(BundleError, match=r"there: already there\. .* `heedful resume`"):
+        runs.train(reversal(tmp_path), tmp_path / "there", reporter=SilentReporter())
+    config = reversal(tmp_path)
+    config["training"]["metric"] = "blue"
+    with pytest.raises(ConfigError, match="`training.metric` is `blue`, which is not measured"):
+        runs.train(config, tmp_path / "failed", reporter=SilentReporter())
+    assert not (tmp_path / "failed").exists()
