@@ -12,10 +12,11 @@ if not os.environ.get("HEEDFUL_NO_TYPE_HOOK"):
 
 @pytest.fixture(scope="session")
 def reverser(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run folder of a model that turns words around, trained once for all tests."""
+    """Train a model that turns words around, once for all tests; return its run's folder."""
+    from tests.runs.samples import reversal
+
     from heedful import runs
     from heedful.training import SilentReporter
-    from tests.runs.samples import reversal
 
     folder = tmp_path_factory.mktemp("reverser")
     return runs.train(reversal(folder), folder / "run", reporter=SilentReporter()).path

@@ -14,27 +14,31 @@ from heedful.cli.main import main
 class Terminal:
     """Runs a command in this process and remembers what it wrote."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+        self.monkeypatch, self.capsys, self.folder = monkeypatch, capsys, folder
         self.out = self.err = ""
 
     def __call__(self, *arguments: object, text: str | bytes = "") -> int:
         data = text if isinstance(text, bytes) else text.encode()
-        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        (self.folder / "stdin").write_bytes(data)
         self.monkeypatch.setattr(sys, "argv", ["heedful", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
+        with (self.folder / "stdin").open("rb") as stdin:
+            self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stdin))
+            try:
+                main()
+                code = 0
+            except SystemExit as stop:
+                code = int(stop.code or 0)
         self.out, self.err = self.capsys.readouterr()
         assert "Traceback" not in self.err
         return code
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    return Terminal(monkeypatch, capsys)
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+) -> Terminal:
+    return Terminal(monkeypatch, capsys, tmp_path_factory.mktemp("terminal"))
 
 
 def test_predict_gives_a_line_for_a_line(run: Terminal, reverser: Path) -> None:
@@ -92,7 +96,7 @@ def test_recipes(run: Terminal) -> None:
     [
         (["train", "pronounse", "--out", "x"], "`pronounse` is neither a recipe nor a file. Did you mean `pronounce`"),
         (["train", "missing.toml", "--out", "x"], "missing.toml: no such file."),
-        (["train", "pronounce", "--out", "x", "--set", "model.dropuot=0.1"], "Did you mean `dropout`?"),
+        (["train", "pronounce", "--out", "x", "--set", "model.dropuot=0.1"], "Did you mean `dropout` or"),
         (["train", "pronounce", "--out", "x", "--set", "trainning.max_steps=1"], "Did you mean `training`?"),
         (["train", "pronounce", "--out", "x", "--set", "task=translate"], "Did you mean `translation`?"),
         (["train", "pronounce", "--out", "x", "--set", "data.train.path=${HEEDFUL_DATA}/x"], "HEEDFUL_DATA is not set"),

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.runs.samples import TINY_TRANSFORMER, reversal, words, write_tsv
 
 from heedful import runs
 from heedful.core.errors import BundleError, ConfigError
 from heedful.tasks.bundle import open_bundle
 from heedful.training import SilentReporter
-
-from tests.runs.samples import TINY_TRANSFORMER, reversal, words, write_tsv
 
 
 def test_a_model_learns_to_turn_words_around(reverser: Path) -> None:
@@ -130,6 +129,6 @@ def test_an_existing_folder_is_refused_and_a_failure_leaves_none(tmp_path: Path)
         runs.train(reversal(tmp_path), tmp_path / "there", reporter=SilentReporter())
     config = reversal(tmp_path)
     config["training"]["metric"] = "blue"
-    with pytest.raises(ConfigError, match="`training.metric` is `blue`, which is not measured"):
+    with pytest.raises(ConfigError, match=r"`training\.metric` is `blue`, which is not measured"):
         runs.train(config, tmp_path / "failed", reporter=SilentReporter())
     assert not (tmp_path / "failed").exists()

@@ -4,11 +4,10 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.runs.samples import words
 
 from heedful import runs
 from heedful.runs.loaded import LoadedModel
-
-from tests.runs.samples import words
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import load_file
+from tests.runs.samples import reversal, write_tsv
 
 from heedful import runs
 from heedful.core.errors import BundleError
 from heedful.training import SilentReporter
 from heedful.training.records import UpdateRecord
-
-from tests.runs.samples import reversal, write_tsv
 
 
 class Killer(SilentReporter):
@@ -46,7 +45,7 @@ def events_of(run: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was never stopped."""
+    """Train a run that is never stopped."""
     folder = tmp_path_factory.mktemp("whole")
     return runs.train(config(folder), folder / "run", reporter=SilentReporter()).path
 

@@ -13,6 +13,7 @@ from heedful.core.storage import write_whole
 from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
+from heedful.runs.report import report_run
 from heedful.training import ConsoleReporter, Reporter, RunFolder
 from heedful.training import resume as resume_training
 from heedful.training import train as start_training
@@ -75,7 +76,12 @@ def train(
         return _run(run, folder, reporter)
     if folder.path.exists():
         raise BundleError(f"{folder.path}: already there. Choose another `--out`, or go on with `heedful resume`.")
-    folder.path.mkdir(parents=True)
+    return begin(run, folder, reporter)
+
+
+def begin(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
+    """Train in a folder that has no run yet; if nothing comes of it, the folder is removed."""
+    folder.path.mkdir(parents=True, exist_ok=True)
     try:
         write_whole(folder.path / CONFIG, run.toml().encode())
         return _run(run, folder, reporter)
@@ -115,6 +121,8 @@ def _run(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
         (folder.path / PREPARED).touch()
     action = resume_training if is_begun else start_training
     outcome = action(fitting, run.training, run.runtime, folder, reporter)
+    if is_first_process():
+        report_run(folder)
     best = outcome.best.scores if outcome.best else {}
     return RunOutcome(folder.path, outcome.reason, outcome.state.step, best)
 

@@ -1,0 +1,80 @@
+"""The report of a run: what it is, its curves, samples, attention and configuration, on one page."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from heedful.analysis import draw_svg
+from heedful.core.config import read_toml, write_toml
+from heedful.core.errors import BundleError
+from heedful.runs.attending import picture_of, sources_to_show
+from heedful.runs.facts import info
+from heedful.runs.loaded import load
+from heedful.training import RunFolder, read_history
+from heedful.training.markup import escape
+from heedful.training.report import (
+    Section,
+    config_section,
+    curves_section,
+    samples_section,
+    table_section,
+    write_report,
+)
+
+NUM_PICTURES = 3
+
+
+def report_run(folder: RunFolder, more: Sequence[Section] = ()) -> None:
+    """Write ``report.html`` into a run's folder.
+
+    Args:
+        folder: of the run; what it lacks is left out.
+        more: sections to stand before the configuration.
+
+    Raises:
+        BundleError: the bundle is damaged, or the page cannot be written.
+    """
+    records = read_history(folder.history)
+    samples = _last_samples(records)
+    config = read_toml(folder.path / "config.toml")
+    sections = [*_summary(folder), curves_section(records)]
+    if samples:
+        sections.append(samples_section(samples))
+    sections += _pictures(folder, [each["source"] for each in samples if "source" in each])
+    sections += [*more, config_section(write_toml(config))]
+    write_report(folder.report, config.get("description") or folder.path.name, sections)
+
+
+def _last_samples(records: Sequence[Any]) -> list[dict[str, str]]:
+    validations = [each for each in records if each["kind"] == "validation" and each["samples"]]
+    return (
+        [{key: text for key, text in each.items() if text} for each in validations[-1]["samples"]]
+        if validations
+        else []
+    )
+
+
+def _summary(folder: RunFolder) -> list[Section]:
+    try:
+        facts = info(folder.bundle)
+    except BundleError:
+        return []
+    rows: list[tuple[str, object]] = [
+        ("task", facts.task),
+        ("model", f"{facts.model}, {facts.num_parameters:,} parameters"),
+        ("size of the bundle", f"{facts.size_bytes / 1e6:.1f} MB"),
+        *((f"dev {name}", f"{entry['value']:.4f}") for name, entry in facts.scores.items()),
+    ]
+    return [table_section("Summary", ["what", "value"], rows)]
+
+
+def _pictures(folder: RunFolder, sources: Sequence[str]) -> list[Section]:
+    if not folder.bundle.is_dir():
+        return []
+    task = load(folder.path).task
+    pictures = [picture_of(task, line) for line in sources_to_show(sources, NUM_PICTURES)]
+    drawn = [
+        f"<figure>{draw_svg(each.weights, each.queries, each.keys)}<figcaption>{escape(each.title)}</figcaption></figure>"
+        for each in pictures
+        if each is not None
+    ]
+    return [Section("Attention", "\n".join(drawn))] if drawn else []
