@@ -8,7 +8,6 @@ from pydantic import Field
 from heedful.core.config import Config, apply_settings, parse_config, write_toml
 from heedful.core.errors import ConfigError
 
-
 TITLED = {"title": "x"}
 
 
@@ -34,11 +33,11 @@ class Drawing(Config):
     [
         ({"titel": "x"}, "`titel` is not a known key. Did you mean `title`?"),
         ({}, "`title` is missing."),
-        ({**TITLED, "shape": {"kind": "round", "radus": 2}}, "`shape.radus` is not a known key. Did you mean `radius`?"),
+        ({**TITLED, "shape": {"kind": "round", "radus": 2}}, "`shape.radus` is not a known key. Did you mean"),
         ({**TITLED, "shape": {"kind": "roud"}}, "`shape.kind` is 'roud'. Did you mean `round`?"),
         ({**TITLED, "shape": {"radius": 1}}, "`shape.kind` is missing. Choose from: `round`, `square`."),
         ({**TITLED, "shape": {"kind": "round", "radius": -1}}, "`shape.radius` is -1: input should be greater"),
-        ({**TITLED, "others": [{"kind": "square", "sid": 1}]}, "`others.0.sid` is not a known key. Did you mean `side` or"),
+        ({**TITLED, "others": [{"kind": "square", "sid": 1}]}, "`others.0.sid` is not a known key. Did you mean"),
         ({**TITLED, "frame": {"side": "wide"}}, "`frame.side` is 'wide': "),
         ({**TITLED, "frame": {"xyz": 1}}, "`frame.xyz` is not a known key. Choose from: `kind`, `side`."),
     ],

@@ -6,7 +6,7 @@ from typing import Any
 from heedful.analysis import draw_svg
 from heedful.core.config import read_toml, write_toml
 from heedful.core.errors import BundleError
-from heedful.runs.attending import picture_of, sources_to_show
+from heedful.runs.attending import Picture, picture_of, sources_to_show
 from heedful.runs.facts import info
 from heedful.runs.loaded import load
 from heedful.training import RunFolder, read_history
@@ -45,12 +45,8 @@ def report_run(folder: RunFolder, more: Sequence[Section] = ()) -> None:
 
 
 def _last_samples(records: Sequence[Any]) -> list[dict[str, str]]:
-    validations = [each for each in records if each["kind"] == "validation" and each["samples"]]
-    return (
-        [{key: text for key, text in each.items() if text} for each in validations[-1]["samples"]]
-        if validations
-        else []
-    )
+    found = [each["samples"] for each in records if each["kind"] == "validation" and each["samples"]]
+    return [{label: text for label, text in each.items() if text} for each in found[-1]] if found else []
 
 
 def _summary(folder: RunFolder) -> list[Section]:
@@ -72,9 +68,10 @@ def _pictures(folder: RunFolder, sources: Sequence[str]) -> list[Section]:
         return []
     task = load(folder.path).task
     pictures = [picture_of(task, line) for line in sources_to_show(sources, NUM_PICTURES)]
-    drawn = [
-        f"<figure>{draw_svg(each.weights, each.queries, each.keys)}<figcaption>{escape(each.title)}</figcaption></figure>"
-        for each in pictures
-        if each is not None
-    ]
+    drawn = [_figure(each) for each in pictures if each is not None]
     return [Section("Attention", "\n".join(drawn))] if drawn else []
+
+
+def _figure(picture: Picture) -> str:
+    drawn = draw_svg(picture.weights, picture.queries, picture.keys)
+    return f"<figure>{drawn}<figcaption>{escape(picture.title)}</figcaption></figure>"
