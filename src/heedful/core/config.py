@@ -41,7 +41,7 @@ def parse_config(kind: type[ConfigType], values: dict[str, Any], *, prefix: str 
 
 
 def _explain(kind: type[Config], error: Any, prefix: str) -> str:
-    keys, owners = _walk(kind, error["loc"])
+    keys, owners = _walk(kind, error["loc"], is_known=error["type"] != "extra_forbidden")
     key = ".".join(([prefix] if prefix else []) + keys) or "the configuration"
     if error["type"] == "extra_forbidden":
         # The last key is no field, so that the walk ended at what holds it.
@@ -63,10 +63,11 @@ def _explain(kind: type[Config], error: Any, prefix: str) -> str:
     return f"`{key}` is {error['input']!r}: {message[0].lower()}{message[1:]}."
 
 
-def _walk(kind: type[Config], place: Iterable[str | int]) -> tuple[list[str], list[type[Config]]]:
+def _walk(kind: type[Config], place: Iterable[str | int], *, is_known: bool) -> tuple[list[str], list[type[Config]]]:
     """Follow a place inside a configuration class.
 
-    Where several kinds are possible, pydantic puts the kind chosen into the place; a user's file has no such key.
+    Where several kinds are possible, pydantic puts the kind chosen into the place, and where several types are, the
+    type it tried; a user's file has no such keys.
 
     Returns:
         The keys as the user's file has them, and the classes that may stand where the last known one leads.
@@ -77,6 +78,8 @@ def _walk(kind: type[Config], place: Iterable[str | int]) -> tuple[list[str], li
         chosen = [each for each in owners if len(owners) > 1 and part in _tags([each])]
         if chosen:
             owners = chosen
+            continue
+        if is_known and isinstance(part, str) and len(owners) == 1 and part not in _names(owners[0]):
             continue
         keys.append(str(part))
         if isinstance(part, str) and len(owners) == 1 and part in _names(owners[0]):
