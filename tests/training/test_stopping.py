@@ -134,6 +134,9 @@ def test_training_gives_up_in_the_end(tmp_path: Path) -> None:
         train(task, config, RUNTIME, RunFolder(tmp_path / "run"))
     returns = [each for each in read_history(tmp_path / "run" / "history.jsonl") if each["kind"] == "rollback"]
     assert [each["rate_factor"] for each in returns] == [0.5, 0.25]
+    saved = last_checkpoint(RunFolder(tmp_path / "run")).facts.state
+    assert (saved.step, saved.position) == (6, Position(*divmod((6 + 2) * 2, EPOCH_BATCHES)))
+    assert saved.guard.rate_factor == 0.25
 
 
 class NoDataTask(ToyTask):
