@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from record import CACHE, ROOT
+from record import CACHE, shorten
 
 RUNS = CACHE / "runs"
 PROGRAM = [sys.executable, "-c", "from heedful.cli.main import main; main()"]
@@ -26,7 +26,7 @@ def heedful(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 def spell(words: Sequence[str]) -> str:
     """Return a command as a user types it."""
-    return "heedful " + shlex.join(word.replace(f"{RUNS}/", "runs/").replace(f"{ROOT}/", "") for word in words)
+    return "heedful " + shlex.join(shorten(word) for word in words)
 
 
 def train(config: str, name: str, settings: Sequence[str] = ()) -> tuple[Path, str]:

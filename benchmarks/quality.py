@@ -43,11 +43,12 @@ class Recipe:
 def without_overlap(folder: Path) -> dict[str, Any]:
     """Return the accuracy on the test questions that do not also stand in the training data, and how many do."""
     import heedful
-    from heedful.data.prepare import read_split
+    from heedful.data import ReadReport, read_examples, read_split
 
     model = heedful.load(folder)
-    train_sources = {each.source for each in read_split(model.config.task.data, "train", Path.cwd())}
-    test = list(read_split(model.config.task.data, "test", Path.cwd()))
+    data = model.config.task.data
+    train_sources = {each.source for each in read_examples(data.train, Path.cwd(), ReadReport())}
+    test = read_split(data, "test", Path.cwd())
     predictions = [each.text for each in model.predict(each.source or "" for each in test)]
     kept = [
         predicted == each.label

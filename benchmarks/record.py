@@ -34,7 +34,7 @@ def environment() -> dict[str, Any]:
     """Return what a reader needs to judge a figure: where, when and with what it was measured."""
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": shlex.join(["python", *map(_relative, sys.argv)]),
+        "command": shlex.join(["python", *map(shorten, [str(Path(sys.argv[0]).resolve()), *sys.argv[1:]])]),
         "commit": commit(),
         "machine": machine(),
         "versions": {name: metadata.version(name) for name in ("torch", "numpy", "sentencepiece")},
@@ -42,9 +42,9 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _relative(argument: str) -> str:
-    path = Path(argument)
-    return str(path.resolve().relative_to(ROOT)) if path.exists() and path.resolve().is_relative_to(ROOT) else argument
+def shorten(word: str) -> str:
+    """Return a word of a command without the folders of this machine: results are for everybody."""
+    return word.replace(f"{CACHE}/", "").replace(f"{ROOT}/", "")
 
 
 def commit() -> str:
