@@ -18,7 +18,7 @@ from heedful.models.stepping import make_step_fn
 from heedful.models.transformer import Transformer, TransformerConfig
 from heedful.search import BeamConfig, GreedyConfig, search
 from heedful.training.config import TrainingConfig
-from heedful.training.optim import AdamWConfig, build_optimizer
+from heedful.training.optim import AdamW, AdamWConfig
 from heedful.training.processes import join_group
 from heedful.training.update import Updater
 from worker import BETAS, EPSILON, SMOOTHING, Contender, learning_rate, serve
@@ -113,7 +113,7 @@ class Heedful(Contender):
         self.model = Transformer(config, sizes)
         self.model.output.bias = None  # the rivals' output has none
         self.task = Batches(self.model)
-        self.group = join_group(torch.device("cpu"), 10).__enter__()
+        self.group = join_group(torch.device("cpu"), 10.0).__enter__()
 
     @property
     def version(self) -> str:
@@ -125,9 +125,9 @@ class Heedful(Contender):
             for name, value in weights.items():
                 self._view(parameters, name).copy_(self._by_heads(torch.from_numpy(value), place_of(name)))
         config = TrainingConfig(
-            max_steps=10**9, clip_norm=None, optimizer=AdamWConfig(betas=BETAS, eps=EPSILON, weight_decay=0)
+            max_steps=10**9, clip_norm=None, optimizer=AdamWConfig(betas=BETAS, eps=EPSILON, weight_decay=0.0)
         )
-        self.optimizer = build_optimizer(self.model, config.optimizer)
+        self.optimizer = AdamW(self.model, config.optimizer)
         self.updater = Updater(self.task, self.optimizer, config, self.group, torch.device("cpu"), self.dtype)
         self.num_updates = 0
 
