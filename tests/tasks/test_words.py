@@ -33,3 +33,7 @@ def test_a_lone_word_mark_belongs_to_the_word_after_it() -> None:
 
 def test_without_words_everything_is_the_end() -> None:
     assert shares([], [-2.0]) == [("</s>", -2.0)]
+
+
+def test_an_end_that_is_not_counted_is_left_out() -> None:
+    assert shares(["▁a", "b"], [-1.0, -2.0]) == [("ab", -3.0)]

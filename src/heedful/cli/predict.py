@@ -24,7 +24,7 @@ def predict(
         Path | None, typer.Argument(help="Text, one input a line; stdin when left out.", show_default=False)
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
-    n_best: Annotated[int, typer.Option("--n-best", min=1, help="Candidates written for each line.")] = 1,
+    n_best: Annotated[int | None, typer.Option("--n-best", help="Candidates written for each line.")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write each candidate's score too.")] = False,
     output_format: Annotated[
         Format,
@@ -40,7 +40,11 @@ def predict(
 
     model = runs.load(run, settings=settings or [])
     with runs.open_lines(file) as lines:
-        predictions = model.predict(lines, beam_size=beam, num_best=n_best)
+        # A person at a terminal is answered at once; files are read in chunks, so that like lengths go together.
+        chunk_lines = 1 if file is None and sys.stdin.isatty() else 1024
+        predictions = model.predict(lines, beam_size=beam, num_best=n_best, chunk_lines=chunk_lines)
         for text in runs.format_predictions(predictions, output_format.value, with_scores=scores):
             sys.stdout.write(text)
+            if chunk_lines == 1:
+                sys.stdout.flush()
         sys.stdout.flush()

@@ -7,4 +7,6 @@ def resume(run: Run, settings: Settings = None) -> None:
     """Go on with a run that was stopped, exactly where its last checkpoint stands."""
     from heedful import runs
 
-    print(runs.resume(run, settings=settings or []).summary())
+    outcome = runs.resume(run, settings=settings or [])
+    if runs.is_first_process():
+        print(outcome.summary())

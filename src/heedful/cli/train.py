@@ -16,4 +16,6 @@ def train(
     """Train a model. The run's folder then holds checkpoints, a report and the bundle that you keep."""
     from heedful import runs
 
-    print(runs.train(config, out=out, settings=settings or []).summary())
+    outcome = runs.train(config, out=out, settings=settings or [])
+    if runs.is_first_process():
+        print(outcome.summary())

@@ -10,6 +10,7 @@ _HOMES = {
     "demo": "spelling_demo",
     "format_predictions": "streams",
     "info": "facts",
+    "is_first_process": "training_run",
     "list_recipes": "recipes",
     "load": "loaded",
     "open_lines": "streams",

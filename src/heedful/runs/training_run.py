@@ -14,7 +14,7 @@ from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
 from heedful.runs.report import report_run
-from heedful.training import ConsoleReporter, Reporter, RunFolder
+from heedful.training import ConsoleReporter, Reporter, RunFolder, SilentReporter
 from heedful.training import resume as resume_training
 from heedful.training import train as start_training
 from heedful.training.checkpoint import Checkpoints
@@ -73,7 +73,7 @@ def train(
     reporter = reporter or ConsoleReporter()
     if not is_first_process():
         await_preparation(folder.path, run.training.timeout_minutes)
-        return _run(run, folder, reporter)
+        return _run(run, folder, SilentReporter())
     if folder.path.exists():
         raise BundleError(f"{folder.path}: already there. Choose another `--out`, or go on with `heedful resume`.")
     return begin(run, folder, reporter)
@@ -108,8 +108,9 @@ def resume(path: Path | str, *, settings: Iterable[str] = (), reporter: Reporter
     if not (folder.path / CONFIG).is_file():
         raise BundleError(f"{folder.path}: no run to resume. Begin one with `heedful train`.")
     run = parse_run(apply_settings(read_toml(folder.path / CONFIG), settings))
-    if is_first_process():
-        write_whole(folder.path / CONFIG, run.toml().encode())
+    if not is_first_process():
+        return _run(run, folder, SilentReporter())
+    write_whole(folder.path / CONFIG, run.toml().encode())
     return _run(run, folder, reporter or ConsoleReporter())
 
 

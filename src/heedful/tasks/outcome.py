@@ -67,7 +67,8 @@ class TargetScore:
         target: the target as it was read.
         log_prob: of the whole target in nats, the end of sequence included.
         num_tokens: symbols counted, the end of sequence included.
-        words: the share of each word; the end of sequence is the last, named ``</s>``. They sum to `log_prob`.
+        words: the share of each word; the end of sequence, where it is counted, is the last, named ``</s>``. They sum
+            to `log_prob`.
     """
 
     target: str

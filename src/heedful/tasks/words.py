@@ -17,7 +17,7 @@ def share_by_word(
 
     Args:
         ids: the target's symbols, without reserved ones.
-        log_probs: of each symbol, and as one more value at the end, of the end of sequence.
+        log_probs: of each symbol, and as one more value at the end, of the end of sequence where it is counted.
         decode: turns ids into text.
     """
     words = decode(ids).split()
@@ -29,5 +29,7 @@ def share_by_word(
         word = len(seen.split()) - (1 if goes_on else 0)
         totals[min(word, len(words) - 1)] += log_probs[index]
         seen = grown
-    shares = (WordScore(word, total) for word, total in zip(words, totals, strict=True))
+    shares = tuple(WordScore(word, total) for word, total in zip(words, totals, strict=True))
+    if len(log_probs) == len(ids):
+        return shares
     return (*shares, WordScore(END, sum(log_probs) - sum(totals)))
