@@ -52,7 +52,9 @@ class RunConfig:
 
 
 def read_run(source: ConfigSource, settings: Iterable[str] = ()) -> RunConfig:
-    """Read a configuration and settings on top of it; relative data paths become absolute.
+    """Read a configuration and settings on top of it.
+
+    Relative data paths become absolute: those of a file start at its folder, those of settings where the user is.
 
     Raises:
         ConfigError: no such recipe or file, an unknown key or a value that does not fit.
@@ -63,7 +65,8 @@ def read_run(source: ConfigSource, settings: Iterable[str] = ()) -> RunConfig:
         is_file = isinstance(source, Path) or str(source).endswith(".toml") or Path(source).is_file()
         path = Path(source) if is_file else find_recipe(str(source))
         values, folder = read_toml(path), path.parent
-    return parse_run(inherit(anchor_paths(apply_settings(values, settings), folder)))
+    values = apply_settings(anchor_paths(values, folder), settings)
+    return parse_run(inherit(anchor_paths(values, Path.cwd())))
 
 
 def parse_run(values: Mapping[str, Any]) -> RunConfig:

@@ -1,0 +1,55 @@
+"""Where a run's configuration comes from, and where its relative paths start."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.core.errors import ConfigError
+from heedful.runs.config import parse_run, read_run
+
+VALID = {"data": {"train": {"kind": "lines", "path": "x"}}, "model": {"kind": "transformer"}}
+
+FILE = """
+task = "translation"
+[data.train]
+kind = "several"
+sources = [{ kind = "tsv", path = "a.tsv", source = "s", target = "t" }]
+[data.dev]
+kind = "tsv"
+path = "${HEEDFUL_DATA}/dev.tsv"
+source = "s"
+target = "t"
+[model]
+kind = "transformer"
+[training]
+max_steps = 1
+"""
+
+
+def test_paths_start_at_the_file_and_those_of_settings_where_the_user_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "x.toml").write_text(FILE, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    test = "data.test={kind = 'tsv', path = 'test.tsv', source = 's', target = 't'}"
+    values = read_run("configs/x.toml", [test]).values()["data"]
+    assert values["train"]["sources"][0]["path"] == str(tmp_path / "configs" / "a.tsv")
+    assert values["test"]["path"] == str(tmp_path / "test.tsv")
+    assert values["dev"]["path"] == "${HEEDFUL_DATA}/dev.tsv"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "`task` is missing"),
+        ({"task": "translate"}, "`task` is 'translate'. Did you mean `translation`?"),
+        ({"task": "translation", "serch": {}}, "`serch` is not a known key. Did you mean"),
+        ({"task": "translation", "training": 3}, "`training` must be a table"),
+        ({"task": "translation", "init_from": 3}, "`init_from` must be the path"),
+    ],
+)
+def test_what_does_not_fit_is_named(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_run({**VALID, **values})
+    assert message in str(caught.value)
