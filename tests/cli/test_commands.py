@@ -130,3 +130,9 @@ def test_a_reader_that_leaves_is_no_error(reverser: Path) -> None:
     command = f"yes ab | {sys.executable} -m heedful predict {reverser} | head -n 2"
     finished = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True)
     assert finished.stdout == "ba\nba\n" and finished.stderr == ""
+
+
+def test_a_command_that_computes_nothing_loads_no_torch() -> None:
+    program = "import sys, heedful.cli.main; print('torch' in sys.modules)"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert finished.stdout == "False\n"

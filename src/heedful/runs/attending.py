@@ -12,6 +12,9 @@ from heedful.tasks import Task
 from heedful.tasks.rows import stack_rows
 from heedful.text.tokenizer import Tokenizer
 
+MAX_WORDS = 60
+"""A picture shows the first so many words of each side."""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -53,7 +56,8 @@ def picture_of(task: Task, line: str) -> Picture | None:
         "encoder": (source, source),
         "pooling": ([prediction.text], source),
     }[site.kind]
-    return Picture(f"{line} → {prediction.text}", weights, queries, keys)
+    shown = weights[:MAX_WORDS, :MAX_WORDS]
+    return Picture(f"{line} → {prediction.text}", shown, queries[:MAX_WORDS], keys[:MAX_WORDS])
 
 
 def _nearest_to_output(recording: Recording) -> AttentionSite | None:

@@ -190,5 +190,5 @@ class LanguageModelling(Task):
             for temperature in SAMPLE_TEMPERATURES[:num_samples]:
                 search = SamplingConfig(temperature=temperature, max_length_ratio=None, **limits)
                 (candidates,) = self.predict_rows([self.encode(Example(target="", line=1))], search)
-                found.append(Sample(f"(temperature {temperature})", "", candidates[0].text))
+                found.append(Sample("", f"(drawn at temperature {temperature})", candidates[0].text))
         return found
