@@ -4,7 +4,8 @@
 #   make test         the test suite (COVERAGE=1 adds the coverage table)
 #   make lint         ruff, mypy and the floor plan of the package
 #   make docs         the documentation site, into site/
-#   make bench        speed against other libraries (hours; wants HEEDFUL_DATA and an idle machine)
+#   make bench        speed beside other libraries, and the quality of every recipe (half a day; wants HEEDFUL_DATA and
+#                     an idle machine)
 #   make constraints  pin anew what a fresh environment gets
 
 SHELL := /bin/bash
@@ -44,12 +45,11 @@ format: install
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# Resumable: what stands in benchmarks/results/quality.json and bottleneck.json is not trained again.
 bench: install
-	$(BIN)/python benchmarks/train_speed.py
-	$(BIN)/python benchmarks/decode_speed.py
-	$(BIN)/python benchmarks/independence.py
-	$(BIN)/python benchmarks/kill_resume.py
-	$(BIN)/python benchmarks/quality.py
+	for name in train_speed decode_speed quality bottleneck independence kill_resume; do \
+		$(BIN)/python benchmarks/$$name.py || exit 1; \
+	done
 
 constraints:
 	bash tools/constraints.sh "$(PYTHON)"
