@@ -76,7 +76,7 @@ class Batches(Trainable):
 
 def loss_of(model: Transformer, batch: Batch, smoothing: float) -> LossSum:
     """Return the summed cross-entropy over the real target positions."""
-    hidden = model.decode(model.encode(batch), batch.target_input, batch.target_keep)
+    hidden = model.decode(model.encode(batch), batch.target_input)
     keep = batch.target_keep
     output = model.output
     return cross_entropy(hidden[keep], output.weight, output.bias, batch.target_output[keep], label_smoothing=smoothing)

@@ -121,7 +121,7 @@ class _Recorder(Tap):
 
 def _decode(model: Generates, batch: Batch, **watching: object) -> Tensor:
     memory = model.encode(batch, **watching)
-    return model.decode(memory, batch.target_input, batch.target_keep, **watching)
+    return model.decode(memory, batch.target_input, **watching)
 
 
 def _answer(model: Model, batch: Batch, **watching: object) -> Tensor:
@@ -161,9 +161,8 @@ def test_hypotheses_equal_rows_of_their_own(values: dict) -> None:
     for position in range(ids_BNT.shape[2]):
         hidden, state = model.step(ids_BNT[:, :, position], memory, state)
         together.append(hidden)
-    keep = torch.ones(len(BATCH), 4, dtype=torch.bool)
     for number in range(2):
-        _assert_close(torch.stack(together, dim=2)[:, number], model.decode(memory, ids_BNT[:, number], keep))
+        _assert_close(torch.stack(together, dim=2)[:, number], model.decode(memory, ids_BNT[:, number]))
 
 
 @every_model

@@ -78,7 +78,7 @@ class Recorder(Tap):
 
 
 def decode(model: RecurrentModel, batch: Batch, **options: Any) -> Tensor:
-    return model.decode(model.encode(batch), batch.target_input, batch.target_keep, **options)
+    return model.decode(model.encode(batch), batch.target_input, **options)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -61,9 +61,7 @@ def test_scores_are_those_of_the_whole_sequence(model: Generates, config) -> Non
     for row, hypotheses in enumerate(find(model, batch_of(ROWS), config)):
         for each in hypotheses:
             target = torch.tensor([[BOS_ID, *each.ids]])
-            hidden = model.decode(
-                model.encode(batch_of([ROWS[row]])), target, torch.ones_like(target, dtype=torch.bool)
-            )
+            hidden = model.decode(model.encode(batch_of([ROWS[row]])), target)
             log_probs = model.output.log_probs(hidden)[0]
             forced = log_probs.gather(1, torch.tensor([*each.ids, EOS_ID])[:, None]).sum()
             assert each.log_prob == pytest.approx(forced.item(), abs=1e-4)

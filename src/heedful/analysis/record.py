@@ -96,7 +96,7 @@ def record(model: Model, batch: Batch, pattern: str = "*.weights") -> Recording:
         elif isinstance(model, Generates):
             memory = model.encode(batch, tap=recorder)
             if batch.target is not None:
-                model.decode(memory, batch.target_input, batch.target_keep, tap=recorder)
+                model.decode(memory, batch.target_input, tap=recorder)
     finally:
         model.train(was_training)
     return Recording(batch, model.attention_sites(), recorder.seen)

@@ -45,9 +45,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         os.chmod(fresh, 0o777 & ~_umask())
         _switch(fresh, path)
     finally:
-        shutil.rmtree(
-            fresh, ignore_errors=True
-        )  # the old content after a switch, the unfinished new one after a failure
+        # After a switch this is the old content, after a failure the unfinished new one.
+        shutil.rmtree(fresh, ignore_errors=True)
     _sync_folder(path.parent)
 
 

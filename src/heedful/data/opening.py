@@ -41,9 +41,7 @@ def open_data(path: str) -> Iterator[ByteStream]:
             raw = sys.stdin.buffer if path == STDIN else stack.enter_context(open(path, "rb"))
             magic = cast(io.BufferedReader, raw).peek(2)[:2]
         except FileNotFoundError:
-            raise DataError(
-                "no such file. Check the path; a relative one starts at the config's folder.", path
-            ) from None
+            raise missing(path) from None
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}.", path) from None
         if not magic:

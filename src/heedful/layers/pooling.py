@@ -13,7 +13,13 @@ from heedful.attention.weights import masked_softmax
 
 
 class Pooling(nn.Module, ABC):
-    """Makes one vector of a row's real positions; zeros where there are none."""
+    """Makes one vector of a row's real positions; zeros where there are none.
+
+    Attributes:
+        num_heads: 1 where it attends, so that taps and gates find it, else 0.
+    """
+
+    num_heads = 0
 
     @abstractmethod
     def forward(
@@ -80,6 +86,8 @@ class AttentionPooling(Pooling):
     Args:
         dim: width of the vectors.
     """
+
+    num_heads = 1
 
     def __init__(self, dim: int) -> None:
         super().__init__()

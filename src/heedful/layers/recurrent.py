@@ -6,7 +6,7 @@ Batch first everywhere. A layer's state is a tuple of tensors with the batch on 
 
 import math
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -122,9 +122,13 @@ class RecurrentStack(nn.Module):
         self.layers = nn.ModuleList(CELLS[cell](dim, hidden_dim) for dim in dims)
         self.dropout = Dropout(dropout)
 
+    def _levels(self) -> list[RecurrentLayer]:
+        """Return the layers, typed as what they are."""
+        return [cast(RecurrentLayer, layer) for layer in self.layers]
+
     def initial(self, rows: int) -> RecurrentState:
         """Return a state of zeros, parts ``B L D``."""
-        return _stack_layers([_as_recurrent(layer).initial(rows) for layer in self.layers])
+        return _stack_layers([layer.initial(rows) for layer in self._levels()])
 
     def forward(
         self, inputs: Float[Tensor, "B T I"], state: RecurrentState
@@ -135,11 +139,9 @@ class RecurrentStack(nn.Module):
             The top layer's hidden state at every position, and the state after the last.
         """
         values, last = inputs, []
-        for index, layer in enumerate(self.layers):
+        for index, layer in enumerate(self._levels()):
             below = self.dropout(values) if index else values
-            states = _as_recurrent(layer).run(
-                _as_recurrent(layer).project(below), tuple(part[:, index] for part in state)
-            )
+            states = layer.run(layer.project(below), tuple(part[:, index] for part in state))
             values = states[0]
             last.append(tuple(part[:, -1] for part in states))
         return values, _stack_layers(last)
@@ -180,6 +182,10 @@ class RecurrentEncoder(nn.Module):
         )
         self.dropout = Dropout(dropout)
 
+    def _levels(self) -> list[list[RecurrentLayer]]:
+        """Return the layers of each level, the one that reads onward first, typed as what they are."""
+        return [[cast(RecurrentLayer, layer) for layer in cast(nn.ModuleList, level)] for level in self.layers]
+
     def forward(
         self, inputs: Float[Tensor, "B S I"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S D"], RecurrentState]:
@@ -190,11 +196,11 @@ class RecurrentEncoder(nn.Module):
             position that each direction reads, parts ``B L D``.
         """
         values, finals = inputs, []
-        for index, directions in enumerate(self.layers):
+        for index, (onward, *backward) in enumerate(self._levels()):
             below = self.dropout(values) if index else values
-            read = [_read(_as_recurrent(directions[0]), below, lengths)]  # type: ignore[index]
-            if len(directions) == 2:  # type: ignore[arg-type]
-                reverse, final = _read(_as_recurrent(directions[1]), reverse_rows(below, lengths), lengths)  # type: ignore[index]
+            read = [_read(onward, below, lengths)]
+            for layer in backward:
+                reverse, final = _read(layer, reverse_rows(below, lengths), lengths)
                 read.append((reverse_rows(reverse, lengths), final))
             values = torch.cat([outputs for outputs, _ in read], dim=-1)
             finals.append(tuple(torch.cat(parts, dim=-1) for parts in zip(*(final for _, final in read), strict=True)))
@@ -218,8 +224,3 @@ def reverse_rows(values: Shaped[Tensor, "B S *rest"], lengths: Int[Tensor, " B"]
 
 def _stack_layers(states: list[RecurrentState]) -> RecurrentState:
     return tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
-
-
-def _as_recurrent(module: nn.Module) -> RecurrentLayer:
-    assert isinstance(module, RecurrentLayer)
-    return module

@@ -13,7 +13,7 @@ from heedful.attention.tap import Gates, Tap, scope_gates, scope_tap
 from heedful.core.config import Config
 from heedful.core.errors import ConfigError
 from heedful.core.types import Batch
-from heedful.layers.pooling import AttentionPooling, PoolingName, build_pooling
+from heedful.layers.pooling import PoolingName, build_pooling
 from heedful.models.interfaces import AttentionSite, Classifies, VocabularySizes
 from heedful.models.text_encoders import AnyTextEncoderConfig, ConvolutionalTextConfig, build_text_encoder
 
@@ -54,7 +54,7 @@ class Classifier(Classifies):
     def attention_sites(self) -> list[AttentionSite]:
         """List the encoder's, then the pooling's where it is an attention."""
         sites = self.encoder.sites("encoder")
-        if isinstance(self.pooling, AttentionPooling):
+        if self.pooling.num_heads:
             width = self.encoder.output_dim
             sites.append(AttentionSite(path="pooling", kind="pooling", layer=0, num_heads=1, head_dim=width))
         return sites

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -66,44 +66,51 @@ class State(Selectable, ABC):
     """What a model carries from step to step; rows are hypotheses, ``R = B x N``. Each model has its own subclass."""
 
 
-class Generates(Model):
+MemoryType = TypeVar("MemoryType", bound=Memory)
+StateType = TypeVar("StateType", bound=State)
+
+
+class Generates(Model, Generic[MemoryType, StateType]):
     """A model that produces a target symbol by symbol: encoder-decoders and language models.
 
     ``decode`` (whole sequence, teacher forcing) and ``step`` compute the same hidden states; a test holds them equal.
+    Whoever uses any such model hands memory and state back as they came: ``Generates[Any, Any]``.
     """
 
     output: OutputLayer
 
     @abstractmethod
-    def encode(self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None) -> Memory:
+    def encode(self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None) -> MemoryType:
         """Read the source once. A language model leaves a memory that holds nothing but the number of rows."""
 
     @abstractmethod
     def decode(
         self,
-        memory: Memory,
+        memory: MemoryType,
         target_input: Int[Tensor, "B T"],
-        target_keep: "Tensor",
         *,
         tap: Tap | None = None,
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Return the hidden state that predicts the symbol after each input position (teacher forcing)."""
+        """Return the hidden state that predicts the symbol after each input position (teacher forcing).
+
+        Rows are padded at the right, where what is returned means nothing: no position depends on one after it.
+        """
 
     @abstractmethod
-    def start(self, memory: Memory, num_hypotheses: int = 1) -> State:
+    def start(self, memory: MemoryType, num_hypotheses: int = 1) -> StateType:
         """Return the state before the first step, ``num_hypotheses`` rows for each sentence."""
 
     @abstractmethod
     def step(
         self,
         ids: Int[Tensor, "B N"],
-        memory: Memory,
-        state: State,
+        memory: MemoryType,
+        state: StateType,
         *,
         tap: Tap | None = None,
         gates: Gates | None = None,
-    ) -> tuple[Float[Tensor, "B N D"], State]:
+    ) -> tuple[Float[Tensor, "B N D"], StateType]:
         """Read one symbol for each hypothesis; return the hidden states that predict the next, and the new state."""
 
 

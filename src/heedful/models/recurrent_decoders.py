@@ -15,7 +15,7 @@ from heedful.attention.masks import AttentionMask
 from heedful.attention.tap import Gates, ScopedTap, scope_gates, scope_tap
 from heedful.layers.recurrent import RecurrentStack, RecurrentState
 from heedful.layers.single_head import SingleHeadAttention
-from heedful.models.interfaces import Memory, State
+from heedful.models.interfaces import AttentionSite, Memory, State
 from heedful.models.replay import replay
 
 SITE = "cross_attention"
@@ -72,6 +72,14 @@ class RecurrentDecoder(nn.Module, ABC):
         return DecoderState(recurrent=tuple(part.repeat_interleave(num_hypotheses, dim=0) for part in memory.final))
 
     @abstractmethod
+    def sites(self, path: str, memory_dim: int) -> list[AttentionSite]:
+        """List the attentions of the decoder, which stands at ``path``, over a memory of that width."""
+
+    @abstractmethod
+    def prepare(self, values_BSD: Float[Tensor, "B S D"]) -> Tensor | None:
+        """Do once per source what every step needs of the encoder's outputs; None where no step looks at them."""
+
+    @abstractmethod
     def decode(
         self,
         embedded_BTI: Float[Tensor, "B T I"],
@@ -112,6 +120,12 @@ class FixedVectorDecoder(RecurrentDecoder):
         super().__init__(stack, output_dim)
         self.readout = nn.Linear(hidden_dim, output_dim)
 
+    def sites(self, path: str, memory_dim: int) -> list[AttentionSite]:
+        return []
+
+    def prepare(self, values_BSD: Float[Tensor, "B S D"]) -> None:
+        return None
+
     def decode(
         self,
         embedded_BTI: Float[Tensor, "B T I"],
@@ -142,6 +156,12 @@ class AttentiveDecoder(RecurrentDecoder):
     def __init__(self, stack: RecurrentStack, attention: SingleHeadAttention, output_dim: int) -> None:
         super().__init__(stack, output_dim)
         self.attention = attention
+
+    def sites(self, path: str, memory_dim: int) -> list[AttentionSite]:
+        return [AttentionSite(path=f"{path}.{SITE}", kind="cross", layer=0, num_heads=1, head_dim=memory_dim)]
+
+    def prepare(self, values_BSD: Float[Tensor, "B S D"]) -> Tensor:
+        return self.attention.prepare(values_BSD)
 
     def look(
         self, query_BQD: Tensor, memory: RecurrentMemory, step: int | None, tap: ScopedTap | None, gates: Gates | None

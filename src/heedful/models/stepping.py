@@ -1,18 +1,18 @@
 """From a model to the step function that the search knows."""
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 from jaxtyping import Int
 from torch import Tensor
 
 from heedful.attention.tap import Gates, Tap
 from heedful.core.types import Selectable, StepFn, StepOutput
-from heedful.models.interfaces import Generates, Memory, State
+from heedful.models.interfaces import Generates
 
 
 def make_step_fn(
-    model: Generates, *, with_attention: bool = False, tap: Tap | None = None, gates: Gates | None = None
+    model: Generates[Any, Any], *, with_attention: bool = False, tap: Tap | None = None, gates: Gates | None = None
 ) -> StepFn:
     """Return the step of a model: symbols in, log-probabilities, the new state and, when asked for, attention out.
 
@@ -28,7 +28,7 @@ def make_step_fn(
 
     def step(ids: Int[Tensor, "B N"], memory: Selectable, state: Selectable) -> StepOutput:
         listener = tap if watched is None else _Watch(watched, tap)
-        hidden, new_state = model.step(ids, cast(Memory, memory), cast(State, state), tap=listener, gates=gates)
+        hidden, new_state = model.step(ids, memory, state, tap=listener, gates=gates)
         weights = listener.weights_BHNS if isinstance(listener, _Watch) else None
         attention = None if weights is None else weights.float().mean(dim=1)
         return StepOutput(model.output.log_probs(hidden), new_state, attention)

@@ -14,41 +14,27 @@ from heedful.core.config import Config
 from heedful.core.types import Batch
 from heedful.layers.convolution import ConvolutionBank
 from heedful.layers.embedding import InputEmbedding, TokenEmbedding
-from heedful.layers.recurrent import CellName, RecurrentEncoder
 from heedful.layers.transformer_stack import TransformerEncoder
 from heedful.models.interfaces import AttentionSite
+from heedful.models.recurrent_parts import RecurrentPartsConfig, check_directions
 from heedful.models.transformer_parts import TransformerPartsConfig, encoder_sites
 
 
-class RecurrentTextConfig(Config):
+class RecurrentTextConfig(RecurrentPartsConfig):
     """Reads with LSTM or GRU layers.
 
     Attributes:
-        cell: ``lstm`` or ``gru``.
-        num_layers: layers.
-        embedding_dim: width of embeddings.
         hidden_dim: width of the output, directions joined.
         is_bidirectional: read from both ends.
-        dropout: rate on embeddings and between layers.
-        word_dropout: rate at which whole words are read as unknown.
     """
 
     kind: Literal["recurrent"] = "recurrent"
-    cell: CellName = "lstm"
-    num_layers: int = pydantic.Field(1, ge=1)
-    embedding_dim: int = pydantic.Field(256, ge=1)
     hidden_dim: int = pydantic.Field(256, ge=1)
     is_bidirectional: bool = True
-    dropout: float = pydantic.Field(0.2, ge=0, lt=1)
-    word_dropout: float = pydantic.Field(0.0, ge=0, lt=1)
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "RecurrentTextConfig":
-        if self.is_bidirectional and self.hidden_dim % 2:
-            raise ValueError(
-                f"`model.encoder.hidden_dim` must be even for an encoder of two directions, but is {self.hidden_dim}. "
-                f"Try {self.hidden_dim + 1}."
-            )
+        check_directions(self.hidden_dim, is_bidirectional=self.is_bidirectional, table="model.encoder")
         return self
 
 
@@ -111,15 +97,8 @@ class RecurrentTextEncoder(TextEncoder):
     def __init__(self, config: RecurrentTextConfig, vocabulary: int) -> None:
         super().__init__()
         self.output_dim = config.hidden_dim
-        self.embedding = _embedding(config, vocabulary)
-        self.reader = RecurrentEncoder(
-            config.cell,
-            config.embedding_dim,
-            config.hidden_dim,
-            config.num_layers,
-            is_bidirectional=config.is_bidirectional,
-            dropout=config.dropout,
-        )
+        self.embedding = config.input_embedding(TokenEmbedding(vocabulary, config.embedding_dim))
+        self.reader = config.encoder(is_bidirectional=config.is_bidirectional)
 
     def forward(self, batch: Batch, *, tap: AnyTap = None, gates: Gates | None = None) -> Float[Tensor, "B S D"]:
         assert batch.source is not None
@@ -135,7 +114,8 @@ class ConvolutionalTextEncoder(TextEncoder):
 
     def __init__(self, config: ConvolutionalTextConfig, vocabulary: int) -> None:
         super().__init__()
-        self.embedding = _embedding(config, vocabulary)
+        tokens = TokenEmbedding(vocabulary, config.embedding_dim)
+        self.embedding = InputEmbedding(tokens, None, dropout=config.dropout, word_dropout=config.word_dropout)
         self.reader = ConvolutionBank(config.embedding_dim, config.filter_widths, config.num_filters)
         self.output_dim = self.reader.output_dim
 
@@ -175,8 +155,3 @@ TEXT_ENCODERS: dict[str, Callable[[Any, int], TextEncoder]] = {
 def build_text_encoder(config: AnyTextEncoderConfig, vocabulary: int) -> TextEncoder:
     """Return the encoder that the configuration names, for that many symbols."""
     return TEXT_ENCODERS[config.kind](config, vocabulary)
-
-
-def _embedding(config: RecurrentTextConfig | ConvolutionalTextConfig, vocabulary: int) -> InputEmbedding:
-    tokens = TokenEmbedding(vocabulary, config.embedding_dim)
-    return InputEmbedding(tokens, None, dropout=config.dropout, word_dropout=config.word_dropout)

@@ -10,14 +10,13 @@ from torch import Tensor
 from heedful.attention.cache import KeyValueCache, KeyValues
 from heedful.attention.masks import AttentionMask
 from heedful.attention.tap import Gates, Tap, scope_gates, scope_tap
-from heedful.core.errors import ConfigError
 from heedful.core.types import Batch
-from heedful.layers.embedding import TokenEmbedding
 from heedful.layers.output import OutputLayer
 from heedful.layers.transformer_block import Source
 from heedful.layers.transformer_stack import TransformerDecoder, TransformerEncoder
 from heedful.models.interfaces import AttentionSite, Generates, Memory, State, VocabularySizes
 from heedful.models.transformer_parts import TransformerPartsConfig, decoder_sites, encoder_sites
+from heedful.models.tying import Tying, build_symbol_tables
 
 
 class TransformerConfig(TransformerPartsConfig):
@@ -33,7 +32,7 @@ class TransformerConfig(TransformerPartsConfig):
     kind: Literal["transformer"] = "transformer"
     encoder_layers: int = pydantic.Field(6, ge=0)
     decoder_layers: int = pydantic.Field(6, ge=1)
-    tied_embeddings: Literal["none", "target", "all"] = "target"
+    tied_embeddings: Tying = "target"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +65,7 @@ class TransformerState(State):
     length: int
 
 
-class Transformer(Generates):
+class Transformer(Generates[TransformerMemory, TransformerState]):
     """Encoder and decoder of attention blocks.
 
     Raises:
@@ -75,25 +74,16 @@ class Transformer(Generates):
 
     def __init__(self, config: TransformerConfig, sizes: VocabularySizes) -> None:
         super().__init__()
-        if sizes.source is None or sizes.target is None:
-            raise ConfigError("`model.kind` is `transformer`, which needs a source and a target vocabulary.")
-        if config.tied_embeddings == "all" and not sizes.is_shared:
-            raise ConfigError(
-                "`model.tied_embeddings` is `all`, but source and target have vocabularies of their own. "
-                "Try `text.is_joint=true`, or `model.tied_embeddings=target`."
-            )
-        target_tokens = TokenEmbedding(sizes.target, config.model_dim)
-        shared = target_tokens.weight if config.tied_embeddings == "all" else None
+        tables = build_symbol_tables(config.kind, config.tied_embeddings, sizes, config.model_dim)
         block = config.block_sizes()
-        self.source_embedding = config.input_embedding(TokenEmbedding(sizes.source, config.model_dim, weight=shared))
-        self.target_embedding = config.input_embedding(target_tokens)
+        self.source_embedding = config.input_embedding(tables.source)
+        self.target_embedding = config.input_embedding(tables.target)
         self.encoder = TransformerEncoder(block, config.heads("encoder", config.encoder_layers))
         self.decoder = TransformerDecoder(
             block, config.heads("decoder", config.decoder_layers), config.heads("cross", config.decoder_layers)
         )
-        tied = None if config.tied_embeddings == "none" else target_tokens.weight
         # No bias, as published: two of seven passes over all logits of a training step would be for it alone.
-        self.output = OutputLayer(config.model_dim, sizes.target, weight=tied, bias=False)
+        self.output = OutputLayer(config.model_dim, len(tables.target.weight), weight=tables.output_weight, bias=False)
 
     def attention_sites(self) -> list[AttentionSite]:
         """List the encoder's, then the decoder's layer by layer."""
@@ -109,15 +99,13 @@ class Transformer(Generates):
 
     def decode(
         self,
-        memory: Memory,
+        memory: TransformerMemory,
         target_input: Int[Tensor, "B T"],
-        target_keep: Tensor,
         *,
         tap: Tap | None = None,
         gates: Gates | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Read the whole target at once, each position seeing none after it."""
-        assert isinstance(memory, TransformerMemory)
         hidden: Tensor = self.decoder(
             self.target_embedding(target_input),
             memory.sources(),
@@ -126,23 +114,21 @@ class Transformer(Generates):
         )
         return hidden
 
-    def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerState:
+    def start(self, memory: TransformerMemory, num_hypotheses: int = 1) -> TransformerState:
         """Return empty caches."""
-        assert isinstance(memory, TransformerMemory)
         rows = memory.mask.keep.shape[0] * num_hypotheses
         return TransformerState(caches=self.decoder.start(rows), length=0)
 
     def step(
         self,
         ids: Int[Tensor, "B N"],
-        memory: Memory,
-        state: State,
+        memory: TransformerMemory,
+        state: TransformerState,
         *,
         tap: Tap | None = None,
         gates: Gates | None = None,
     ) -> tuple[Float[Tensor, "B N D"], TransformerState]:
         """Read one symbol for each hypothesis, adding its keys and values to the caches."""
-        assert isinstance(memory, TransformerMemory) and isinstance(state, TransformerState)
         hidden = self.target_embedding(ids.reshape(-1, 1), offset=state.length).view(*ids.shape, -1)
         hidden, caches = self.decoder.step(
             hidden,

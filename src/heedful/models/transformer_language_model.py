@@ -9,12 +9,10 @@ from torch import Tensor
 
 from heedful.attention.cache import KeyValueCache
 from heedful.attention.tap import Gates, Tap, scope_gates, scope_tap
-from heedful.core.errors import ConfigError
-from heedful.core.types import Batch
-from heedful.layers.embedding import TokenEmbedding
 from heedful.layers.output import OutputLayer
 from heedful.layers.transformer_stack import TransformerDecoder
-from heedful.models.interfaces import AttentionSite, Generates, Memory, State, VocabularySizes
+from heedful.models.interfaces import AttentionSite, State, VocabularySizes
+from heedful.models.language_model import LanguageModel, RowsMemory, build_tokens
 from heedful.models.transformer_parts import TransformerPartsConfig, decoder_sites
 
 
@@ -32,13 +30,6 @@ class TransformerLanguageModelConfig(TransformerPartsConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsMemory(Memory):
-    """No source at all: a memory that holds the number of rows alone, as the length of a tensor."""
-
-    rows: Int[Tensor, " B"]
-
-
-@dataclass(frozen=True, kw_only=True)
 class TransformerLanguageModelState(State):
     """What was read so far.
 
@@ -51,32 +42,29 @@ class TransformerLanguageModelState(State):
     length: int
 
 
-class TransformerLanguageModel(Generates):
-    """Causal blocks over one text."""
+class TransformerLanguageModel(LanguageModel[TransformerLanguageModelState]):
+    """Causal blocks over one text.
+
+    Raises:
+        ConfigError: there is no target vocabulary.
+    """
 
     def __init__(self, config: TransformerLanguageModelConfig, sizes: VocabularySizes) -> None:
         super().__init__()
-        if sizes.target is None:
-            raise ConfigError("`model.kind` is `transformer_language_model`, which needs a target vocabulary.")
-        tokens = TokenEmbedding(sizes.target, config.model_dim)
+        tokens = build_tokens(config.kind, sizes, config.model_dim)
         self.target_embedding = config.input_embedding(tokens)
         self.decoder = TransformerDecoder(config.block_sizes(), config.heads("decoder", config.num_layers), None)
         tied = None if config.tied_embeddings == "none" else tokens.weight
-        self.output = OutputLayer(config.model_dim, sizes.target, weight=tied, bias=False)
+        self.output = OutputLayer(config.model_dim, len(tokens.weight), weight=tied, bias=False)
 
     def attention_sites(self) -> list[AttentionSite]:
         """List the self-attention of each layer."""
         return decoder_sites(self.decoder, "decoder")
 
-    def encode(self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None) -> RowsMemory:
-        """Count the rows."""
-        return RowsMemory(rows=batch.lines)
-
     def decode(
         self,
-        memory: Memory,
+        memory: RowsMemory,
         target_input: Int[Tensor, "B T"],
-        target_keep: Tensor,
         *,
         tap: Tap | None = None,
         gates: Gates | None = None,
@@ -90,23 +78,21 @@ class TransformerLanguageModel(Generates):
         )
         return hidden
 
-    def start(self, memory: Memory, num_hypotheses: int = 1) -> TransformerLanguageModelState:
+    def start(self, memory: RowsMemory, num_hypotheses: int = 1) -> TransformerLanguageModelState:
         """Return empty caches."""
-        assert isinstance(memory, RowsMemory)
         caches = self.decoder.start(len(memory.rows) * num_hypotheses)
         return TransformerLanguageModelState(caches=caches, length=0)
 
     def step(
         self,
         ids: Int[Tensor, "B N"],
-        memory: Memory,
-        state: State,
+        memory: RowsMemory,
+        state: TransformerLanguageModelState,
         *,
         tap: Tap | None = None,
         gates: Gates | None = None,
     ) -> tuple[Float[Tensor, "B N D"], TransformerLanguageModelState]:
         """Read one symbol for each hypothesis, adding its keys and values to the caches."""
-        assert isinstance(state, TransformerLanguageModelState)
         hidden, caches = self.decoder.step(
             self.target_embedding(ids.reshape(-1, 1), offset=state.length).view(*ids.shape, -1),
             state.caches,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -52,9 +52,9 @@ class LanguageModelling(Task):
 
     config_class: ClassVar[type[TaskConfig]] = LanguageModellingConfig
     config: LanguageModellingConfig
-    model: Generates
+    model: Generates[Any, Any]
 
-    def build_model(self) -> Generates:
+    def build_model(self) -> Generates[Any, Any]:
         """Return a language model."""
         config = self.config.model
         model = build_model(config, VocabularySizes(target=self.codec.target_size))
@@ -88,7 +88,7 @@ class LanguageModelling(Task):
     def _loss(self, batch: Batch, smoothing: float, first: int) -> LossSum:
         batch = batch.to(self.device)
         keep = batch.target_keep
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input, keep)[:, first:]
+        hidden = self.model.decode(self.model.encode(batch), batch.target_input)[:, first:]
         keep, output = keep[:, first:], self.model.output
         targets = batch.target_output[:, first:][keep]
         return cross_entropy(hidden[keep], output.weight, output.bias, targets, label_smoothing=smoothing)
@@ -117,7 +117,7 @@ class LanguageModelling(Task):
     def score_rows(self, rows: Sequence[Row], targets: Sequence[str]) -> list[TargetScore]:
         """Return the log-probability of each text; within a stream there is no end of sequence to be counted."""
         batch = self.stack(rows)
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input, batch.target_keep)
+        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
         chosen = self.model.output.log_probs(hidden).gather(-1, batch.target_output[:, :, None])[:, :, 0]
         scores = []
         for row, text, values in zip(rows, targets, chosen.tolist(), strict=True):

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from heedful.core.errors import ConfigError
 from heedful.core.types import Batch, LossSum
@@ -40,9 +40,9 @@ class Translation(Task):
 
     config_class: ClassVar[type[TaskConfig]] = TranslationConfig
     config: TranslationConfig
-    model: Generates
+    model: Generates[Any, Any]
 
-    def build_model(self) -> Generates:
+    def build_model(self) -> Generates[Any, Any]:
         """Return an encoder-decoder."""
         codec, config = self.codec, self.config.model
         sizes = VocabularySizes(source=codec.source_size, target=codec.target_size, is_shared=codec.is_shared)
@@ -83,7 +83,7 @@ class Translation(Task):
         """Return the cross-entropy of every target symbol given those before it (teacher forcing)."""
         batch = batch.to(self.device)
         keep = batch.target_keep
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input, keep)
+        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
         smoothing = self.config.loss.label_smoothing if label_smoothing is None else label_smoothing
         output = self.model.output
         return cross_entropy(
@@ -110,7 +110,7 @@ class Translation(Task):
     def score_rows(self, rows: Sequence[Row], targets: Sequence[str]) -> list[TargetScore]:
         """Force each target through the decoder."""
         batch = self.stack(rows)
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input, batch.target_keep)
+        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
         chosen = self.model.output.log_probs(hidden).gather(-1, batch.target_output[:, :, None])[:, :, 0]
         scores = []
         for row, text, values in zip(rows, targets, chosen.tolist(), strict=True):

@@ -160,7 +160,7 @@ class LastAveraging(Averaging):
             self.snapshots.setdefault(int(step), {})[name] = tensor.to(place.device)
 
 
-def build_averaging(model: nn.Module, config: NoAveragingConfig | EmaConfig | LastConfig) -> Averaging:
+def build_averaging(model: nn.Module, config: AnyAveragingConfig) -> Averaging:
     """Return the averaging that a configuration asks for, started at the model's present weights."""
     match config:
         case EmaConfig():

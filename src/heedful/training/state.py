@@ -22,13 +22,11 @@ class Window:
         total: of the loss, in nats.
         count: of targets.
         seconds: spent in updates.
-        updates: made.
     """
 
     total: float = 0.0
     count: float = 0.0
     seconds: float = 0.0
-    updates: int = 0
 
 
 @dataclass
