@@ -115,6 +115,8 @@ def test_the_test_set_is_missed_and_leaks_are_told(tmp_path: Path) -> None:
     config = write_pairs(tmp_path)
     with pytest.raises(ConfigError, match=r"`data\.test` is missing"):
         read_split(config, "test", tmp_path)
+    with pytest.raises(ConfigError, match=r"`train` is no split of held-out data\. Choose from: `dev`, `test`"):
+        read_split(config, "train", tmp_path)
     config = config.model_copy(update={"test": config.train})
     text = parse_config(TextConfig, {"source": {"kind": "character"}})
     made = prepare(config, text, tmp_path, tmp_path / "cache")

@@ -10,7 +10,7 @@ from heedful.cli.options import AsJson, Run, Settings
 
 def evaluate(
     run: Run,
-    split: Annotated[str, typer.Option(help="train, dev or test: a part of the configuration's data.")] = "test",
+    split: Annotated[str, typer.Option(help="dev or test: held-out data that the configuration names.")] = "test",
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.core.errors import BundleError, ConfigError, DataError
+from heedful.core.errors import BundleError, ConfigError, DataError, did_you_mean
 from heedful.data.cache import new_folder
 from heedful.data.cleaning import HeldOut, clean
 from heedful.data.config import DataConfig
@@ -149,7 +149,10 @@ def read_split(config: DataConfig, split: str, folder: Path, report: ReadReport 
         ConfigError: there is no such split.
     """
     report = report or ReadReport()
-    source = {"dev": config.dev, "test": config.test}.get(split)
+    sources = {"dev": config.dev, "test": config.test}
+    if split not in sources:
+        raise ConfigError(f"`{split}` is no split of held-out data. {did_you_mean(split, sources)}")
+    source = sources[split]
     if source is not None:
         examples = list(read_examples(source, folder, report))
     elif split == "dev" and _can_hold_out(config.train):

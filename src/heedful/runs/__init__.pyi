@@ -9,6 +9,6 @@ from heedful.runs.streams import format_predictions as format_predictions
 from heedful.runs.streams import open_lines as open_lines
 from heedful.runs.streams import split_pairs as split_pairs
 from heedful.runs.training_run import RunOutcome as RunOutcome
-from heedful.runs.training_run import is_first_process as is_first_process
 from heedful.runs.training_run import resume as resume
 from heedful.runs.training_run import train as train
+from heedful.training import is_first_process as is_first_process

@@ -1,6 +1,5 @@
 """Training, and going on with it."""
 
-import os
 import shutil
 import time
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
 from heedful.runs.report import report_run
-from heedful.training import ConsoleReporter, Reporter, RunFolder, SilentReporter
+from heedful.training import ConsoleReporter, Reporter, RunFolder, SilentReporter, is_first_process
 from heedful.training import resume as resume_training
 from heedful.training import train as start_training
 from heedful.training.checkpoint import Checkpoints
@@ -126,11 +125,6 @@ def _run(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
         report_run(folder)
     best = outcome.best.scores if outcome.best else {}
     return RunOutcome(folder.path, outcome.reason, outcome.state.step, best)
-
-
-def is_first_process() -> bool:
-    """Say whether this process writes: it is alone, or the first of those that ``torchrun`` started."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 def await_preparation(folder: Path, timeout_minutes: float) -> None:

@@ -3,11 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from heedful.core.symbols import PAD_ID
 from heedful.core.types import Batch
+from heedful.data.collate import collate
 
 MAX_ROWS = 64
 MAX_TOKENS = 8192
@@ -56,16 +53,6 @@ def stack_rows(rows: Sequence[Row]) -> Batch:
     targets = [row.target for row in rows if row.target is not None]
     labels = [row.label for row in rows if row.label is not None]
     assert all(len(each) in (0, len(rows)) for each in (sources, targets, labels)), "rows of different kinds"
-    return Batch(
-        lines=torch.tensor([row.line for row in rows], dtype=torch.int64),
-        source=_pad(sources) if sources else None,
-        source_lengths=torch.tensor([len(each) for each in sources]) if sources else None,
-        target=_pad(targets) if targets else None,
-        target_lengths=torch.tensor([len(each) for each in targets]) if targets else None,
-        labels=torch.tensor(labels) if labels else None,
+    return collate(
+        lines=[row.line for row in rows], sources=sources or None, targets=targets or None, labels=labels or None
     )
-
-
-def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    width = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows], dtype=torch.int64)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from heedful.core.errors import BundleError
+from heedful.core.weights import model_tensors
 from heedful.training.averaging import Averaging
 from heedful.training.checkpoint import (
     FORMAT,
@@ -14,7 +15,6 @@ from heedful.training.checkpoint import (
     Facts,
     Setting,
     load_model_tensors,
-    model_tensors,
     read_checkpoint,
 )
 from heedful.training.events import Events

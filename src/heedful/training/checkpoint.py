@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from heedful.core.errors import BundleError, TrainingError
 from heedful.core.storage import restore_folder, whole_folder
+from heedful.core.weights import copy_tensors, find_difference
 from heedful.training.state import State
 
 FORMAT = 1
@@ -162,27 +163,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(**tensors, random=random, facts=facts)
 
 
-def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return parameters and persistent buffers by name, each shared tensor once."""
-    persistent = model.state_dict().keys()
-    buffers = {name: buffer for name, buffer in model.named_buffers() if name in persistent}
-    return {**{name: each.detach() for name, each in model.named_parameters()}, **buffers}
-
-
 def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Copy tensors into the model's own.
 
     Raises:
         BundleError: names or shapes differ: the checkpoint is of another model.
     """
-    places = model_tensors(model)
-    differing = sorted(set(places) ^ set(tensors)) or sorted(
-        name for name, place in places.items() if place.shape != tensors[name].shape
-    )
-    if differing:
-        raise BundleError(f"The checkpoint is of another model: they differ in `{differing[0]}`.")
-    for name, place in places.items():
-        place.copy_(tensors[name])
+    difference = find_difference(model, tensors)
+    if difference:
+        raise BundleError(f"The checkpoint is of another model: {difference}.")
+    copy_tensors(model, tensors)
 
 
 def _write(folder: Path, checkpoint: Checkpoint) -> None:

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 from heedful.core.errors import TrainingError
 from heedful.core.runtime import RuntimeConfig, choose_device, choose_dtype, compute_in, set_seed
 from heedful.core.types import PlacedBatch, Trainable, Validation
+from heedful.core.weights import model_tensors
 from heedful.training.archive import Archive, Learner, describe_setting
 from heedful.training.averaging import build_averaging
-from heedful.training.checkpoint import model_tensors
 from heedful.training.config import TrainingConfig
 from heedful.training.folder import RunFolder
 from heedful.training.guard import watch_loss
