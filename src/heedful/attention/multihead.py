@@ -209,7 +209,7 @@ class CrossAttention(MultiHeadAttention):
         _init_uniform(self.query_weight, fan_in=query_dim, fan_out=num_heads * head_dim, gain=0.5**0.5)
         _init_uniform(self.memory_weight, fan_in=memory_dim, fan_out=num_heads * head_dim, gain=0.5**0.5)
 
-    def project_memory(self, memory: Float[Tensor, "B K M"]) -> KeyValues:
+    def project_memory(self, memory: Float[Tensor, "B K D"]) -> KeyValues:
         """Return the keys and values of a memory: once for a source, whatever the number of steps."""
         fused_BKX = functional.linear(memory, self.memory_weight, self.memory_bias)
         fused_BHCKE = _to_heads(fused_BKX, self.num_heads, 2, self.head_dim)

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from heedful.attention.masks import AttentionMask
 
@@ -51,7 +52,7 @@ def _pad(tensor: Tensor, size: int, *, axis: int) -> Tensor:
     missing = size - tensor.shape[axis]
     if missing == 0:
         return tensor
-    return torch.nn.functional.pad(tensor, [0, 0] * (tensor.ndim - 1 - axis) + [0, missing])
+    return functional.pad(tensor, [0, 0] * (tensor.ndim - 1 - axis) + [0, missing])
 
 
 class _ShortAttention(torch.autograd.Function):

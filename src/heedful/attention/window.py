@@ -112,27 +112,20 @@ def attend_in_window(
 
     blocks = functional.pad(query, (0, 0, 0, spare)).unflatten(2, (num_blocks, block))  # type: ignore[no-untyped-call]
     blocks = blocks.transpose(1, 2).reshape(num_rows * num_blocks, num_heads, block, head_dim)
-    mask = AttentionMask(keep=_span_keep(keep, length, num_rows, num_blocks, block, before, after, query.device))
+    real = torch.ones(num_rows, length, dtype=torch.bool, device=query.device) if keep is None else keep
+    mask = AttentionMask(keep=_span_keep(real, block=block, before=before, after=after))
     context = attend(blocks, spans(keys), spans(values), mask=mask, dropout=dropout, tap=tap)
     context = context.view(num_rows, num_blocks, num_heads, block, head_dim).transpose(1, 2)
     return context.reshape(num_rows, num_heads, num_blocks * block, head_dim)[:, :, :length]
 
 
-def _span_keep(
-    keep: Bool[Tensor, "B T"] | None,
-    length: int,
-    num_rows: int,
-    num_blocks: int,
-    block: int,
-    before: int,
-    after: int,
-    device: torch.device,
-) -> Bool[Tensor, "BG block span"]:
+def _span_keep(keep: Bool[Tensor, "B T"], *, block: int, before: int, after: int) -> Bool[Tensor, "rows Q K"]:
     """Return True where a key of a block's span exists, is kept, and lies in the query's window."""
-    real = torch.ones(num_rows, length, dtype=torch.bool, device=device) if keep is None else keep
-    padded = functional.pad(real, (before, num_blocks * block - length + after))
-    real_BGs = padded.unfold(1, before + block + after, block)
+    padded = functional.pad(keep, (before, -keep.shape[1] % block + after))
+    real_BWK = padded.unfold(1, before + block + after, block)
     # In a span the window of its query q begins at q: the span begins `before` positions early.
-    distance = torch.arange(before + block + after, device=device) - torch.arange(block, device=device)[:, None]
-    near_qs = (distance >= 0) & (distance <= before + after)
-    return (real_BGs[:, :, None, :] & near_qs).flatten(0, 1)
+    distance = (
+        torch.arange(before + block + after, device=keep.device) - torch.arange(block, device=keep.device)[:, None]
+    )
+    near_QK = (distance >= 0) & (distance <= before + after)
+    return (real_BWK[:, :, None, :] & near_QK).flatten(0, 1)

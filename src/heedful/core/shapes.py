@@ -9,30 +9,22 @@ K   key positions of an attention
 D   model width
 H   heads
 E   width of one head
-M   inner width of a feed-forward layer
+M   inner width of a feed-forward layer or of a score
 V   vocabulary
 L   layers
 N   hypotheses of one sentence (the beam)
-R   rows with the beam folded in: B x N
+R   rows with an axis folded in: B x N, or the real positions of a batch
 U   utterances of a dialogue
 F   audio frames
-C   classes
+C   classes; in a fused projection its parts (query, key, value)
+I   width of an input that is not D
+O   width of an output that is not D
+G   all gates of a recurrent layer, 3 D or 4 D
+P   key positions padded to the width of a vector register
+W   blocks of a windowed attention
+X   any other width
+Z   rows with the heads folded in: B x H
 ==  ==========================================================================
 
 A name such as ``query_BHQE`` carries its axes where they move; elsewhere the signature says them once.
 """
-
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-
-TokenIds = Int[Tensor, "B T"]
-"""Token ids, padded at the right with ``PAD_ID``."""
-
-Lengths = Int[Tensor, " B"]
-"""How many positions of each row are real, reserved symbols included."""
-
-Keep = Bool[Tensor, "..."]
-"""A mask: True where a position may be attended (broadcast to ``B H Q K`` or ``B Q K``)."""
-
-Hidden = Float[Tensor, "B T D"]
-"""Hidden states, a vector for each position."""

@@ -30,7 +30,7 @@ class ConvolutionBank(nn.Module):
         for weight in self.filters:
             nn.init.kaiming_uniform_(weight, nonlinearity="relu")
 
-    def forward(self, values_BSD: Float[Tensor, "B S D"], keep_BS: Bool[Tensor, "B S"]) -> Float[Tensor, "B S F"]:
+    def forward(self, values_BSD: Float[Tensor, "B S D"], keep_BS: Bool[Tensor, "B S"]) -> Float[Tensor, "B S O"]:
         """Return each filter's response, rectified, at every position."""
         real_BSD = values_BSD * keep_BS[:, :, None]
         responses = []

@@ -3,9 +3,9 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.attention.dropout import Dropout
 from heedful.core.symbols import NUM_RESERVED, UNK_ID
@@ -31,7 +31,7 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, ids: Int[Tensor, "*B"]) -> Float[Tensor, "*B D"]:
         """Look the symbols up."""
-        return F.embedding(ids, self.weight)
+        return functional.embedding(ids, self.weight)
 
 
 class InputEmbedding(nn.Module):

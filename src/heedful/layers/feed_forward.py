@@ -4,20 +4,20 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.attention.dropout import Dropout
 
 Activation = Literal["relu", "gelu", "glu", "reglu", "geglu", "swiglu"]
 
-_PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+_PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"relu": functional.relu, "gelu": functional.gelu}
 _GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "glu": torch.sigmoid,
-    "reglu": F.relu,
-    "geglu": F.gelu,
-    "swiglu": F.silu,
+    "reglu": functional.relu,
+    "geglu": functional.gelu,
+    "swiglu": functional.silu,
 }
 
 

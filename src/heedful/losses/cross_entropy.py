@@ -14,10 +14,10 @@ _CHUNK_ROWS = 1024
 
 
 def cross_entropy(
-    hidden: Float[Tensor, "N D"],
+    hidden: Float[Tensor, "R D"],
     weight: Float[Tensor, "V D"],
     bias: Float[Tensor, " V"] | None,
-    targets: Int[Tensor, " N"],
+    targets: Int[Tensor, " R"],
     *,
     label_smoothing: float = 0.0,
     chunk_rows: int = _CHUNK_ROWS,
@@ -122,12 +122,12 @@ def _logits(states: Tensor, weight: Tensor, bias: Tensor | None, *, out: Tensor)
 
 
 def _log_sums(
-    states: Float[Tensor, "N D"],
+    states: Float[Tensor, "R D"],
     weight: Float[Tensor, "V D"],
     bias: Float[Tensor, " V"] | None,
-    goal_logits: Float[Tensor, " N"],
-    goal_probs: Float[Tensor, " N"],
-) -> Float[Tensor, " N"]:
+    goal_logits: Float[Tensor, " R"],
+    goal_probs: Float[Tensor, " R"],
+) -> Float[Tensor, " R"]:
     """Return the logarithm of each row's sum of exponentials: the goal's logit less its log-probability.
 
     A goal that is as good as impossible has no logarithm; such rows are few, and their logits are computed again.

@@ -89,7 +89,7 @@ class RecurrentLanguageModel(LanguageModel[RecurrentLanguageModelState]):
         hidden_R1D, recurrent = self.decoder(self.target_embedding(ids.reshape(-1, 1)), state.recurrent)
         return self._read_out(hidden_R1D).view(*ids.shape, -1), RecurrentLanguageModelState(recurrent=recurrent)
 
-    def _read_out(self, hidden: Float[Tensor, "B T H"]) -> Float[Tensor, "B T D"]:
+    def _read_out(self, hidden: Float[Tensor, "B T I"]) -> Float[Tensor, "B T D"]:
         """Bring hidden states to the width of the output layer."""
         readout: Tensor = self.dropout(self.readout(self.dropout(hidden)))
         return readout

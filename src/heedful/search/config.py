@@ -1,6 +1,6 @@
 """How a search goes, as a user writes it: greedy, beam or sampling, with limits common to all."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -42,6 +42,7 @@ class GreedyConfig(LimitsConfig):
     """The most probable symbol at each step."""
 
     kind: Literal["greedy"] = "greedy"
+    num_best: ClassVar[int] = 1
 
 
 class BeamConfig(LimitsConfig):

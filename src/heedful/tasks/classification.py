@@ -96,14 +96,13 @@ class Classification(Task):
 
     def predict_rows(self, rows: Sequence[Row], search: AnySearchConfig) -> list[tuple[Candidate, ...]]:
         """Return the most probable labels; scores are their log-probabilities."""
-        num_best = 1 if isinstance(search, GreedyConfig) else search.num_best
         log_probs = self.model.classify(self.stack(rows)).float().log_softmax(-1)
         best = log_probs.sort(dim=-1, descending=True, stable=True)
         names = self.classes.names
         return [
             tuple(Candidate(names[index], value, value) for value, index in zip(values, indices, strict=True))
             for values, indices in zip(
-                best.values[:, :num_best].tolist(), best.indices[:, :num_best].tolist(), strict=True
+                best.values[:, : search.num_best].tolist(), best.indices[:, : search.num_best].tolist(), strict=True
             )
         ]
 
