@@ -124,8 +124,7 @@ def _span_keep(keep: Bool[Tensor, "B T"], *, block: int, before: int, after: int
     padded = functional.pad(keep, (before, -keep.shape[1] % block + after))
     real_BWK = padded.unfold(1, before + block + after, block)
     # In a span the window of its query q begins at q: the span begins `before` positions early.
-    distance = (
-        torch.arange(before + block + after, device=keep.device) - torch.arange(block, device=keep.device)[:, None]
-    )
+    keys, queries = (torch.arange(size, device=keep.device) for size in (before + block + after, block))
+    distance = keys - queries[:, None]
     near_QK = (distance >= 0) & (distance <= before + after)
     return (real_BWK[:, :, None, :] & near_QK).flatten(0, 1)

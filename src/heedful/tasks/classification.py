@@ -98,12 +98,11 @@ class Classification(Task):
         """Return the most probable labels; scores are their log-probabilities."""
         log_probs = self.model.classify(self.stack(rows)).float().log_softmax(-1)
         best = log_probs.sort(dim=-1, descending=True, stable=True)
+        values, indices = (each[:, : search.num_best].tolist() for each in best)
         names = self.classes.names
         return [
-            tuple(Candidate(names[index], value, value) for value, index in zip(values, indices, strict=True))
-            for values, indices in zip(
-                best.values[:, : search.num_best].tolist(), best.indices[:, : search.num_best].tolist(), strict=True
-            )
+            tuple(Candidate(names[index], value, value) for value, index in zip(*row, strict=True))
+            for row in zip(values, indices, strict=True)
         ]
 
     def example_of(self, source: str | None, target: str, line: int) -> Example:
