@@ -49,6 +49,33 @@ def test_n_best_and_beams(reverser: Path) -> None:
         list(model.predict(["a"], beam_size=0))
 
 
+def test_a_forced_beginning_is_kept_and_gone_on_from(reverser: Path) -> None:
+    model = runs.load(reverser)
+    first, second, blank = model.predict(["abcd", "abcd", ""], prefixes=["b", "", "c"], beam_size=1)
+    assert first.text.startswith("b") and second.text == "dcba" and blank.text == ""
+    forced = next(model.score([("abcd", first.text)]))
+    assert first.candidates[0].log_prob == pytest.approx(forced.log_prob, abs=1e-4)
+    with pytest.raises(ValueError, match="shorter"):
+        list(model.predict(["abcd", "ab"], prefixes=["a"]))
+
+
+def test_a_stream_joined_is_the_greedy_prediction(reverser: Path) -> None:
+    model = runs.load(reverser)
+    for line in [*words()[:7], ""]:
+        pieces = list(model.stream(line))
+        (whole,) = model.predict([line], beam_size=1)
+        assert "".join(pieces) == whole.text and len(pieces) == len(whole.text)
+
+
+def test_two_streams_at_once_leave_the_model_as_it_was(reverser: Path) -> None:
+    model = runs.load(reverser, settings=["runtime.dtype=bfloat16"])
+    before = list(model.model.parameters())
+    one, other = model.stream("abcd"), model.stream("dcb")
+    pairs = list(zip(one, other))  # noqa: B905
+    assert ["".join(each) for each in zip(*pairs, strict=True)] == ["dcb", "bcd"]
+    assert all(now is then for now, then in zip(model.model.parameters(), before, strict=True))
+
+
 def test_a_score_is_the_search_s_own(reverser: Path) -> None:
     """Forcing the predicted target through the decoder gives the log-probability that the search gave."""
     model = runs.load(reverser)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from heedful.core.config import parse_config
+from heedful.core.errors import RequestError
 from heedful.data.example import Example
 from heedful.tasks import TASKS, Task, open_bundle, restore_task, task_class, write_bundle
 from heedful.tasks.bundle import CONFIG, METRICS, WEIGHTS
@@ -99,6 +100,21 @@ def test_a_line_for_a_line_and_blank_for_blank(case: Made) -> None:
     predictions = list(task.predict(["", "dab", " ", "bad", "\t"]))
     assert [each.line for each in predictions] == [0, 1, 2, 3, 4]
     assert [each.text == "" for each in predictions if not each.source.strip()] == [True] * 3
+
+
+def test_a_stream_joined_is_the_prediction(case: Made) -> None:
+    task, _ = case
+    for line in (*LINES[:3], " "):
+        assert "".join(task.stream(line)) == next(task.predict([line])).text
+
+
+def test_a_prefix_is_kept_or_refused(case: Made) -> None:
+    task, _ = case
+    if task.config.task == "translation":
+        assert next(task.predict(["bad"], prefixes=["dac"])).text.startswith("dac")
+    else:
+        with pytest.raises(RequestError, match=r"A prefix \('dac'\) is for tasks that write a text for a text"):
+            next(task.predict(["bad"], prefixes=["dac"]))
 
 
 def test_shares_of_words_sum_to_the_whole(case: Made) -> None:

@@ -46,6 +46,7 @@ class LoadedModel:
         *,
         beam_size: int | None = None,
         num_best: int | None = None,
+        prefixes: Iterable[str] | None = None,
         max_rows: int = 64,
         chunk_lines: int = CHUNK_LINES,
     ) -> Iterator[Prediction]:
@@ -55,15 +56,30 @@ class LoadedModel:
             lines: read a chunk at a time, so that they may be many.
             beam_size: hypotheses kept at each step, 1 is greedy; absent means as configured.
             num_best: candidates for each line.
+            prefixes: what the output of each line must begin with, blank for nothing; absent means nothing.
             max_rows: lines in a batch at most; it changes speed alone.
             chunk_lines: lines read before the first prediction is given.
         """
         truncations = Truncations()
         search = adjust_search(self.task.search, beam_size, num_best)
         yield from self.task.predict(
-            lines, search=search, max_rows=max_rows, chunk_lines=chunk_lines, truncations=truncations
+            lines,
+            search=search,
+            prefixes=prefixes,
+            max_rows=max_rows,
+            chunk_lines=chunk_lines,
+            truncations=truncations,
         )
         _report(truncations)
+
+    def stream(self, line: str) -> Iterator[str]:
+        """Yield the output for a line in pieces, each as soon as it is certain.
+
+        The words of a beam are certain only at its end; where one is configured, the search is greedy instead.
+        """
+        search = self.task.search
+        is_beam = isinstance(search, BeamConfig)
+        yield from self.task.stream(line, search=adjust_search(search, 1, 1) if is_beam else search)
 
     def score(self, pairs: Iterable[tuple[str | None, str]]) -> Iterator[TargetScore]:
         """Yield the log-probability of each given target, whole and by word.

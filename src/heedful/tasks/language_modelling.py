@@ -9,21 +9,17 @@ from pydantic import Field
 
 from heedful.core.errors import ConfigError
 from heedful.core.symbols import BOS_ID
-from heedful.core.types import Batch, LossSum, Sample
+from heedful.core.types import Sample
 from heedful.data.example import Example
 from heedful.data.prepare import is_stream
-from heedful.losses.cross_entropy import cross_entropy
 from heedful.metrics import perplexity
 from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Generates, VocabularySizes
-from heedful.models.stepping import make_step_fn
 from heedful.search import AnySearchConfig, SamplingConfig
-from heedful.search import search as run_search
 from heedful.tasks.config import TaskConfig
-from heedful.tasks.outcome import Candidate, Evaluation, Measured, TargetScore
+from heedful.tasks.outcome import Evaluation, Measured
 from heedful.tasks.rows import Row, group_rows
-from heedful.tasks.task import Task
-from heedful.tasks.words import share_by_word
+from heedful.tasks.writing import WritingTask
 from heedful.text.truncation import Truncations
 
 SAMPLE_TEMPERATURES = (0.5, 0.8, 1.0)
@@ -47,12 +43,11 @@ class LanguageModellingConfig(TaskConfig):
         return is_stream(self.data.train)
 
 
-class LanguageModelling(Task):
+class LanguageModelling(WritingTask):
     """Reads the beginning of a text, writes the whole."""
 
     config_class: ClassVar[type[TaskConfig]] = LanguageModellingConfig
     config: LanguageModellingConfig
-    model: Generates[Any, Any]
 
     def build_model(self) -> Generates[Any, Any]:
         """Return a language model."""
@@ -80,54 +75,19 @@ class LanguageModelling(Task):
         ids = self.codec.encode_target(text, seed, truncations=truncations, line=example.line)
         return Row(line=example.line - 1, target=ids[:-1] if self.config.is_stream else ids)
 
-    def loss(self, batch: Batch, *, label_smoothing: float | None = None) -> LossSum:
-        """Return the cross-entropy of every symbol given those before it in its line or window."""
-        smoothing = self.config.loss.label_smoothing if label_smoothing is None else label_smoothing
-        return self._loss(batch, smoothing, first=0)
+    def beginning(self, row: Row) -> list[int]:
+        """Return the text that is to be continued."""
+        symbols = list(row.target or ())[1:]
+        return symbols[:-1] if self.counts_end else symbols
 
-    def _loss(self, batch: Batch, smoothing: float, first: int) -> LossSum:
-        batch = batch.to(self.device)
-        keep = batch.target_keep
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input)[:, first:]
-        keep, output = keep[:, first:], self.model.output
-        targets = batch.target_output[:, first:][keep]
-        return cross_entropy(hidden[keep], output.weight, output.bias, targets, label_smoothing=smoothing)
-
-    def predict_rows(self, rows: Sequence[Row], search: AnySearchConfig) -> list[tuple[Candidate, ...]]:
-        """Continue each text."""
-        batch = self.stack(rows)
-        memory = self.model.encode(batch)
-        end = None if self.config.is_stream else -1
-        found = run_search(
-            make_step_fn(self.model),
-            memory,
-            self.model.start(memory),
-            search,
-            lines=batch.lines,
-            seed=self.seed,
-            prefix=[list(row.target or ())[1:end] for row in rows],
-        )
-        decode = self.codec.decode_target
-        return [tuple(Candidate(decode(each.ids), each.score, each.log_prob) for each in best) for best in found]
+    @property
+    def counts_end(self) -> bool:
+        """True for lines; within a stream there is no end of sequence."""
+        return not self.config.is_stream
 
     def example_of(self, source: str | None, target: str, line: int) -> Example:
         """Return the example of a text alone; a beginning given apart is put before it."""
         return Example(target=target if source is None else source + target, line=line)
-
-    def score_rows(self, rows: Sequence[Row], targets: Sequence[str]) -> list[TargetScore]:
-        """Return the log-probability of each text; within a stream there is no end of sequence to be counted."""
-        batch = self.stack(rows)
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
-        chosen = self.model.output.log_probs(hidden).gather(-1, batch.target_output[:, :, None])[:, :, 0]
-        scores = []
-        for row, text, values in zip(rows, targets, chosen.tolist(), strict=True):
-            ids = list(row.target or ())[1:]
-            log_probs = values[: len(ids)]
-            symbols = ids if self.config.is_stream else ids[:-1]
-            scores.append(
-                TargetScore(text, sum(log_probs), len(ids), share_by_word(symbols, log_probs, self.codec.decode_target))
-            )
-        return scores
 
     def accepted(self, example: Example) -> tuple[str, ...]:
         """Return the text itself."""
@@ -156,7 +116,7 @@ class LanguageModelling(Task):
         with self.inference():
             for first in sorted({first for _, first in windows}):
                 for group in group_rows([row for row, start in windows if start == first]):
-                    part = self._loss(self.stack(group), 0.0, first)
+                    part = self.loss_from(self.stack(group), first, 0.0)
                     total, count = total + float(part.total), count + float(part.count)
         measured = tuple(self._perplexities(total, int(count), texts))
         self.signatures = {each.name: each.signature for each in measured}

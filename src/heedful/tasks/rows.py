@@ -19,12 +19,14 @@ class Row:
         source: ``w1 .. wn EOS``, or None.
         target: ``BOS w1 .. wn EOS``, or None.
         label: index of its class, or None.
+        prefix: symbols that the output must begin with.
     """
 
     line: int
     source: Sequence[int] | None = None
     target: Sequence[int] | None = None
     label: int | None = None
+    prefix: Sequence[int] = ()
 
     @property
     def length(self) -> int:

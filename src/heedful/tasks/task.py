@@ -153,6 +153,7 @@ class Task(ABC):
         lines: Iterable[str],
         *,
         search: AnySearchConfig | None = None,
+        prefixes: Iterable[str] | None = None,
         max_rows: int = MAX_ROWS,
         chunk_lines: int = CHUNK_LINES,
         truncations: Truncations | None = None,
@@ -162,21 +163,51 @@ class Task(ABC):
         Args:
             lines: read a chunk at a time, so that they may be many.
             search: how outputs are searched; absent means as configured.
+            prefixes: what the output of each line must begin with, blank for nothing; absent means nothing.
             max_rows: lines in a batch at most.
             chunk_lines: lines that are read, sorted by length and predicted before the first of them is yielded.
             truncations: collects the lines that were too long.
+
+        Raises:
+            RequestError: prefixes, but the task writes no text that could begin with them.
+            ValueError: there are not as many prefixes as lines.
         """
-        numbered = enumerate(lines)
+        begun = ((text, "") for text in lines) if prefixes is None else zip(lines, prefixes, strict=True)
+        numbered = enumerate(begun)
         while chunk := list(itertools.islice(numbered, chunk_lines)):
-            examples = [Example(source=text, line=number + 1) for number, text in chunk if text.strip()]
-            rows = [self.encode(each, truncations=truncations) for each in examples]
+            rows = [self._row(text, prefix, n, truncations) for n, (text, prefix) in chunk if text.strip()]
             found: dict[int, tuple[Candidate, ...]] = {}
             with self.inference():
                 for group in group_rows(rows, max_rows):
                     candidates = self.predict_rows(group, search or self.search)
                     found.update((row.line, each) for row, each in zip(group, candidates, strict=True))
-            for number, text in chunk:
+            for number, (text, _) in chunk:
                 yield Prediction(number, text, found.get(number, BLANK))
+
+    def _row(self, text: str, prefix: str, number: int, truncations: Truncations | None) -> Row:
+        row = self.encode(Example(source=text, line=number + 1), truncations=truncations)
+        return self.begin(row, prefix) if prefix else row
+
+    def begin(self, row: Row, prefix: str) -> Row:
+        """Return a row whose output must begin with the prefix.
+
+        Raises:
+            RequestError: the task writes no text apart from the line it reads.
+        """
+        raise RequestError(f"A prefix ({prefix!r}) is for tasks that write a text for a text. Leave it out.")
+
+    def stream(self, line: str, *, search: AnySearchConfig | None = None) -> Iterator[str]:
+        """Yield the output for a line in pieces, each as soon as it is certain; joined, they are what `predict` gives.
+
+        A task that writes no text gives its output as one piece.
+
+        Args:
+            line: to be answered; a blank one gives nothing.
+            search: how outputs are searched; absent means as configured.
+        """
+        (prediction,) = self.predict([line], search=search)
+        if prediction.text:
+            yield prediction.text
 
     def score(
         self, pairs: Iterable[tuple[str | None, str]], *, truncations: Truncations | None = None

@@ -2,23 +2,19 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from heedful.core.errors import ConfigError
-from heedful.core.types import Batch, LossSum
 from heedful.data.example import Example
-from heedful.losses.cross_entropy import cross_entropy
 from heedful.metrics import AnyMetricConfig, Metric, build_metric
 from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Generates, VocabularySizes
-from heedful.models.stepping import make_step_fn
 from heedful.search import AnySearchConfig, BeamConfig
-from heedful.search import search as run_search
 from heedful.tasks.config import TaskConfig
-from heedful.tasks.outcome import Candidate, Measured, TargetScore
+from heedful.tasks.outcome import Measured
 from heedful.tasks.rows import Row
-from heedful.tasks.task import Task
-from heedful.tasks.words import share_by_word
+from heedful.tasks.writing import WritingTask
 from heedful.text.truncation import Truncations
 
 
@@ -35,12 +31,11 @@ class TranslationConfig(TaskConfig):
     metrics: tuple[AnyMetricConfig, ...] = ()
 
 
-class Translation(Task):
+class Translation(WritingTask):
     """Reads a line, writes a line."""
 
     config_class: ClassVar[type[TaskConfig]] = TranslationConfig
     config: TranslationConfig
-    model: Generates[Any, Any]
 
     def build_model(self) -> Generates[Any, Any]:
         """Return an encoder-decoder."""
@@ -79,46 +74,13 @@ class Translation(Task):
             else self.codec.encode_target(target, seed, truncations=truncations, line=example.line),
         )
 
-    def loss(self, batch: Batch, *, label_smoothing: float | None = None) -> LossSum:
-        """Return the cross-entropy of every target symbol given those before it (teacher forcing)."""
-        batch = batch.to(self.device)
-        keep = batch.target_keep
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
-        smoothing = self.config.loss.label_smoothing if label_smoothing is None else label_smoothing
-        output = self.model.output
-        return cross_entropy(
-            hidden[keep], output.weight, output.bias, batch.target_output[keep], label_smoothing=smoothing
-        )
+    def begin(self, row: Row, prefix: str) -> Row:
+        """Return the row with the symbols of the prefix to begin the output with."""
+        return replace(row, prefix=self.codec.target_symbols(prefix))
 
-    def predict_rows(self, rows: Sequence[Row], search: AnySearchConfig) -> list[tuple[Candidate, ...]]:
-        """Search the most probable targets."""
-        batch = self.stack(rows)
-        memory = self.model.encode(batch)
-        with_attention = isinstance(search, BeamConfig) and search.coverage_penalty > 0
-        found = run_search(
-            make_step_fn(self.model, with_attention=with_attention),
-            memory,
-            self.model.start(memory),
-            search,
-            lines=batch.lines,
-            source_lengths=batch.source_lengths,
-            seed=self.seed,
-        )
-        decode = self.codec.decode_target
-        return [tuple(Candidate(decode(each.ids), each.score, each.log_prob) for each in best) for best in found]
-
-    def score_rows(self, rows: Sequence[Row], targets: Sequence[str]) -> list[TargetScore]:
-        """Force each target through the decoder."""
-        batch = self.stack(rows)
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
-        chosen = self.model.output.log_probs(hidden).gather(-1, batch.target_output[:, :, None])[:, :, 0]
-        scores = []
-        for row, text, values in zip(rows, targets, chosen.tolist(), strict=True):
-            ids = (row.target or ())[1:]
-            log_probs = values[: len(ids)]
-            words = share_by_word(ids[:-1], log_probs, self.codec.decode_target)
-            scores.append(TargetScore(text, sum(log_probs), len(ids), words))
-        return scores
+    def beginning(self, row: Row) -> list[int]:
+        """Return the forced beginning, if any."""
+        return list(row.prefix)
 
     def accepted(self, example: Example) -> tuple[str, ...]:
         """Return all references."""
