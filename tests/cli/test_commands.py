@@ -79,7 +79,7 @@ def test_evaluate_and_info(run: Terminal, reverser: Path) -> None:
     assert values["lines"] == 40 and set(values["metrics"]) == {"loss", "cer", "sequence_error"}
     assert all(each["signature"] for each in values["metrics"].values())
     assert run("evaluate", reverser, "--split", "train") == 2
-    assert "split" in run.err or "data.train" in run.err
+    assert "`train` is no split of held-out data. Choose from: `dev`, `test`." in run.err
     assert run("info", reverser) == 0
     assert "words turned around" in run.out and "transformer" in run.out
     assert run("info", reverser / "bundle", "--json") == 0
