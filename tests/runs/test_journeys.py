@@ -159,3 +159,12 @@ def test_an_existing_folder_is_refused_and_a_failure_leaves_none(tmp_path: Path)
     with pytest.raises(ConfigError, match=r"`training\.metric` is `blue`, which is not measured"):
         runs.train(config, tmp_path / "failed", reporter=SilentReporter())
     assert not (tmp_path / "failed").exists()
+
+
+def test_the_card_tells_sizes_scores_speed_and_data(reverser: Path) -> None:
+    card = (reverser / "bundle" / "card.md").read_text("utf-8")
+    facts = runs.info(reverser)
+    assert f"{facts.num_parameters:,} parameters ({4 * facts.num_parameters / 1e6:.1f} MB)" in card
+    assert f"| cer | {facts.scores['cer']['value']:.4f} | {facts.scores['cer']['signature']} |" in card
+    assert "Measured while it was trained, on the same machine: 40 lines in " in card
+    assert "train.tsv (sha256 " in card and "Licence of the data: not stated" in card

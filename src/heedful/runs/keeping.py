@@ -2,11 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from heedful.data.prepare import TrainingData
 from heedful.runs.config import RunConfig
-from heedful.tasks import Task, write_bundle
+from heedful.tasks import Evaluation, Task, write_bundle
 from heedful.tasks.bundle import CARD, CONFIG, METRICS
 from heedful.tasks.bundle import WEIGHTS as WEIGHTS_FILE
 from heedful.tasks.card import write_card
@@ -29,27 +28,22 @@ class BundleWriter:
         self.name = config.task.data.name
         self.licence = config.task.data.licence
 
-    def write(self, path: Path, scores: dict[str, float]) -> None:
-        """Write the bundle in place of what stands at the path, with scores on the dev data."""
+    def write(self, path: Path, evaluation: Evaluation) -> None:
+        """Write the bundle in place of what stands at the path, with what was found on the dev data."""
 
         def fill(folder: Path) -> None:
             save_weights(self.task.model, folder / WEIGHTS_FILE)
             self.task.save_text(folder)
             (folder / CONFIG).write_text(self.config.toml(), "utf-8")
-            metrics = json.dumps(self._metrics(scores), indent=2, ensure_ascii=False)
-            (folder / METRICS).write_text(metrics + "\n", "utf-8")
-            (folder / CARD).write_text(self._card(scores), "utf-8")
+            metrics = {"dev": evaluation.metrics(), "data": self.files}
+            (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            (folder / CARD).write_text(self._card(evaluation), "utf-8")
 
         write_bundle(path, fill)
 
-    def _metrics(self, scores: dict[str, float]) -> dict[str, Any]:
-        signatures = self.task.signatures
-        dev = {name: {"value": value, "signature": signatures.get(name, "")} for name, value in scores.items()}
-        return {"dev": dev, "data": self.files}
-
-    def _card(self, scores: dict[str, float]) -> str:
+    def _card(self, evaluation: Evaluation) -> str:
         data = [f"- {each}" for each in self.files]
         if self.name:
             data.insert(0, f"{self.name}\n")
         data.append(f"\nLicence of the data: {self.licence or 'not stated'}")
-        return write_card(self.config.task, self.task.num_parameters, self._metrics(scores)["dev"], data)
+        return write_card(self.config.task, self.task.num_parameters, evaluation, data)

@@ -1,35 +1,37 @@
 """The card of a bundle: what it is, for a person who finds the folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from heedful.tasks.config import TaskConfig
+from heedful.tasks.outcome import Evaluation
 
 
-def write_card(
-    config: TaskConfig, num_parameters: int, scores: Mapping[str, Mapping[str, Any]], data: Sequence[str]
-) -> str:
+def write_card(config: TaskConfig, num_parameters: int, evaluation: Evaluation, data: Sequence[str]) -> str:
     """Return a card in Markdown.
 
     Args:
         config: of the task.
         num_parameters: of the model, shared ones counted once.
-        scores: on the dev data, each with ``value`` and ``signature``.
+        evaluation: on the dev data.
         data: a line for each file that it was trained on.
     """
     values: dict[str, Any] = config.model_dump(mode="json")
-    rows = [f"| {name} | {each['value']:.4f} | {each['signature']} |" for name, each in scores.items()]
+    rows = [f"| {each.name} | {each.value:.4f} | {each.signature} |" for each in evaluation.measured]
+    size = f"{num_parameters:,} parameters ({4 * num_parameters / 1e6:.1f} MB)"
     return "\n".join(
         [
             f"# {config.description or values['task']}",
             "",
-            f"A Heedful bundle: {values['task']}, model `{values['model']['kind']}`, {num_parameters:,} parameters.",
+            f"A Heedful bundle: {values['task']}, model `{values['model']['kind']}`, {size}.",
             "",
             "## Scores on held-out dev data",
             "",
             "| metric | value | how |",
             "| --- | --- | --- |",
             *rows,
+            "",
+            f"Measured while it was trained, on the same machine: {evaluation.speed()}.",
             "",
             "## Trained on",
             "",

@@ -7,6 +7,7 @@ from heedful.core.errors import ConfigError, did_you_mean
 from heedful.core.types import Batch, LossSum, PlacedBatch, Position, Trainable, Validation
 from heedful.data.batches import Batches
 from heedful.data.example import Example
+from heedful.tasks.outcome import Evaluation
 from heedful.tasks.task import Task
 
 
@@ -17,7 +18,7 @@ class Fitting(Trainable):
         task: to be trained.
         training_data: gives batches in a fixed order.
         dev: held-out examples, references of one source taken together where that is wished.
-        save: writes a bundle of the task as it stands, with the scores.
+        save: writes a bundle of the task as it stands, with what its evaluation found.
     """
 
     def __init__(
@@ -25,13 +26,14 @@ class Fitting(Trainable):
         task: Task,
         training_data: Batches,
         dev: Sequence[Example],
-        save: Callable[[Path, dict[str, float]], None],
+        save: Callable[[Path, Evaluation], None],
     ) -> None:
         self.task = task
         self.model = task.model
         self.training_data = training_data
         self.dev = dev[: task.config.validation.max_lines]
         self._save = save
+        self._evaluation: Evaluation | None = None
 
     def batches(self, position: Position) -> Iterator[PlacedBatch]:
         """Yield micro-batches for ever."""
@@ -48,7 +50,7 @@ class Fitting(Trainable):
     def validate(self) -> Validation:
         """Predict the dev data and measure."""
         config = self.task.config.validation
-        evaluation = self.task.evaluate(self.dev, "dev", search=config.search)
+        evaluation = self._evaluation = self.task.evaluate(self.dev, "dev", search=config.search)
         return Validation(evaluation.scores(), self.task.samples(evaluation, config.num_samples))
 
     def is_better(self, metric: str, new: float, old: float) -> bool:
@@ -65,5 +67,6 @@ class Fitting(Trainable):
         return new > old if directions[metric] else new < old
 
     def save_bundle(self, path: Path, *, scores: dict[str, float]) -> None:
-        """Write the model as it stands, with everything that is needed to use it."""
-        self._save(path, scores)
+        """Write the model as it stands, with everything that is needed to use it; it must just have been validated."""
+        assert self._evaluation is not None and self._evaluation.scores() == scores
+        self._save(path, self._evaluation)

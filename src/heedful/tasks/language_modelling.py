@@ -119,7 +119,6 @@ class LanguageModelling(WritingTask):
                     part = self.loss_from(self.stack(group), first, 0.0)
                     total, count = total + float(part.total), count + float(part.count)
         measured = tuple(self._perplexities(total, int(count), texts))
-        self.signatures = {each.name: each.signature for each in measured}
         return Evaluation(split, measured, len(examples), time.perf_counter() - start_s)
 
     def _windows(self, texts: Sequence[str]) -> list[tuple[Row, int]]:

@@ -126,20 +126,25 @@ class Evaluation:
     predictions: tuple[Prediction, ...] = field(default=(), repr=False)
     references: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
 
+    def speed(self) -> str:
+        """Return a phrase that says how quickly the inputs were predicted."""
+        lines_per_s = self.num_lines / max(self.elapsed_s, 1e-9)
+        return f"{self.num_lines:,} lines in {self.elapsed_s:.1f} s ({lines_per_s:.0f} a second)"
+
     def scores(self) -> dict[str, float]:
         """Return the values by name."""
         return {each.name: each.value for each in self.measured}
 
     def to_values(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        metrics = {each.name: {"value": each.value, "signature": each.signature} for each in self.measured}
-        return {"split": self.split, "lines": self.num_lines, "elapsed_s": self.elapsed_s, "metrics": metrics}
+        return {"split": self.split, "lines": self.num_lines, "elapsed_s": self.elapsed_s, "metrics": self.metrics()}
+
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Return value and signature by name."""
+        return {each.name: {"value": each.value, "signature": each.signature} for each in self.measured}
 
     def to_text(self) -> str:
         """Return a line for each metric."""
         width = max(len(each.name) for each in self.measured)
         rows = [f"{each.name:{width}}  {each.value:10.4f}  {each.signature}".rstrip() for each in self.measured]
-        speed = self.num_lines / max(self.elapsed_s, 1e-9)
-        return "\n".join(
-            [*rows, f"{self.split}: {self.num_lines:,} lines in {self.elapsed_s:.1f} s ({speed:.0f} a second)"]
-        )
+        return "\n".join([*rows, f"{self.split}: {self.speed()}"])

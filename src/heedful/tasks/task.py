@@ -39,7 +39,6 @@ class Task(ABC):
 
     Attributes:
         model: with random weights at first, in float32, on the CPU.
-        signatures: how the scores of the last evaluation were computed.
     """
 
     config_class: ClassVar[type[TaskConfig]]
@@ -54,7 +53,6 @@ class Task(ABC):
         self.device = torch.device("cpu")
         self.dtype = torch.float32
         self.seed = 1
-        self.signatures: dict[str, str] = {}
 
     @abstractmethod
     def build_model(self) -> Model:
@@ -260,7 +258,6 @@ class Task(ABC):
         elapsed_s = time.perf_counter() - start_s
         references = tuple(self.accepted(each) for each in examples)
         measured = [self.held_out_loss(examples), *self.measure([each.text for each in predictions], references)]
-        self.signatures = {each.name: each.signature for each in measured}
         return Evaluation(split, tuple(measured), len(examples), elapsed_s, predictions, references)
 
     def held_out_loss(self, examples: Iterable[Example]) -> Measured:
