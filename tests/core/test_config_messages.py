@@ -42,3 +42,19 @@ class Whole(Config):
 def test_keys_are_the_users(table: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_config(Whole, {"table": table}, prefix="all")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_is_finite(value: float) -> None:
+    class Rate(Config):
+        rate: float
+
+    with pytest.raises(ConfigError, match=r"^`rate` is (nan|inf)"):
+        parse_config(Rate, {"rate": value})
+
+
+def test_shapes_are_named_as_toml_names_them() -> None:
+    with pytest.raises(ConfigError, match=r"^`table\.part` is 3, but must be a table\.$"):
+        parse_config(Whole, {"table": {"kind": "first", "part": 3}})
+    with pytest.raises(ConfigError, match=r"^`table\.several` is 'x', but must be a list\.$"):
+        parse_config(Whole, {"table": {"kind": "second", "several": "x"}})

@@ -1,6 +1,7 @@
 """Bad input ends in one `DataError` that names the file, the line where there is one, and a way out."""
 
 import gzip
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def tsv(folder: Path, raw: bytes, name: str = "a.tsv", **options: Any) -> str:
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert "b.tsv: no such file" in fail(tmp_path, kind="tsv", path="b.tsv", source="a")
     (tmp_path / "folder").mkdir()
-    assert "folder: cannot be read: Is a directory" in fail(tmp_path, kind="lines", path="folder")
+    assert "folder: this is a folder. Name a file in it." in fail(tmp_path, kind="lines", path="folder")
 
 
 @pytest.mark.parametrize("config", [{"kind": "tsv"}, {"kind": "csv"}, {"kind": "jsonl"}])
@@ -60,7 +61,7 @@ def test_uneven_files(tmp_path: Path) -> None:
 def test_wrong_columns(tmp_path: Path) -> None:
     assert "a.tsv:2: no column `fr`. Choose from: `de`, `en`, `split`" in tsv(tmp_path, GOOD, target="fr")
     assert "a.tsv:2: no column `spilt`. Did you mean `split`?" in tsv(tmp_path, GOOD, where={"spilt": "train"})
-    assert "a.tsv:2: no column `3`" in tsv(tmp_path, GOOD, source=3)
+    assert "a.tsv:2: no column 3: there are 3, counted from 0." in tsv(tmp_path, GOOD, source=3)
     assert "a.tsv:2: no column `ed`" in tsv(tmp_path, GOOD, replace=[{"column": "ed", "pattern": "a", "with": ""}])
     assert "a.tsv:4: 2 columns where 3 are expected" in tsv(tmp_path, b"x\tde\ten\n1\t2\t3\n\n4\t5\n")
     assert "a.tsv:1: two columns have the same name" in tsv(tmp_path, b"de\ten\tde\n1\t2\t3\n")
@@ -121,3 +122,28 @@ def test_a_variable_that_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     config = parse_config(Holder, {"data": {"kind": "lines", "path": "${HEEDFUL_DATA}/a"}}).data
     with pytest.raises(ConfigError, match="HEEDFUL_DATA is not set"):
         list(read_examples(config, tmp_path, ReadReport()))
+
+
+@pytest.mark.parametrize("text", [r"\ud800", r"\u0000"])
+def test_json_strings_that_no_text_file_can_hold(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a").write_text(f'{{"de": "a"}}\n{{"de": "b{text}"}}\n', "utf-8")
+    message = fail(tmp_path, kind="jsonl", path="a", source="de")
+    assert message.startswith(r"a:2: a string holds \u0000 or half a character")
+
+
+def test_what_cannot_be_read_twice_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("pipe", "/dev/zero"):
+        message = fail(tmp_path, kind="tsv", path=path, source="de")
+        assert message.startswith(f"{path}: this is a pipe or a device")
+
+
+def test_files_often_taken_for_text(tmp_path: Path) -> None:
+    assert tsv(tmp_path, "de\ten\na\tb\n".encode("utf-16")).startswith("a.tsv: this is UTF-16 text. Save it as UTF-8")
+    assert tsv(tmp_path, b"\n\n").startswith("a.tsv:1: the line is blank, but must name the columns")
+
+
+def test_a_column_number_out_of_range(tmp_path: Path) -> None:
+    for number in (-1, 3):
+        message = tsv(tmp_path, GOOD, source=number)
+        assert f"no column {number}: there are " in message and message.endswith(", counted from 0.")

@@ -45,7 +45,8 @@ def test_escapes_by_hand() -> None:
     [
         (b"good\nb\xe4d\n", r"some\.txt:2: not UTF-8 at byte 2 of the line.*iconv"),
         (b"good\n\nb\0d\n", r"some\.txt:3: the line holds a NUL character"),
-        ("good".encode("utf-16"), r"some\.txt:1: not UTF-8"),
+        ("good".encode("utf-16"), r"some\.txt: this is UTF-16 text"),
+        (b"\x1f\x8b\x08\xff\n", r"some\.txt: this is a gzip file, not text"),
         (b"good\n" + b"x" * 102, r"some\.txt:2: the line is longer than 101 bytes"),
     ],
 )

@@ -15,9 +15,9 @@ from heedful.core.errors import ConfigError, did_you_mean
 
 
 class Config(pydantic.BaseModel):
-    """What every configuration class derives from: frozen, and an unknown key is an error."""
+    """What every configuration class derives from: frozen; an unknown key, an infinity and a NaN are errors."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
 
 
 ConfigType = TypeVar("ConfigType", bound=Config)
@@ -57,10 +57,19 @@ def _explain(kind: type[Config], error: Any, prefix: str) -> str:
     if error["type"] == "literal_error":
         known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
         return f"`{key}` is {error['input']!r}. {did_you_mean(str(error['input']), known)}"
+    if error["type"] in _SHAPES:
+        return f"`{key}` is {error['input']!r}, but must be {_SHAPES[error['type']]}."
     message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if error["type"] == "value_error":
         return message if message.startswith("`") else f"`{key}`: {message}"
     return f"`{key}` is {error['input']!r}: {message[0].lower()}{message[1:]}."
+
+
+_SHAPES = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type", "mapping_type"), "a table"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+}
+"""What pydantic says in the words of Python, in those of TOML."""
 
 
 def _walk(kind: type[Config], place: Iterable[str | int], *, is_known: bool) -> tuple[list[str], list[type[Config]]]:
@@ -118,13 +127,15 @@ def read_toml(path: Path) -> dict[str, Any]:
         ConfigError: the file is missing, is no UTF-8 or is no TOML (with the parser's line).
     """
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file.") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}. Save the file as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid TOML: tables or lists are nested too deeply.") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
 
@@ -172,7 +183,7 @@ def _copy_tables(value: Any) -> Any:
 def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 
@@ -180,7 +191,7 @@ def resolve_path(text: str, folder: Path) -> Path:
     """Return a data path: ``${HEEDFUL_DATA}`` replaced from the environment, a relative one taken from the folder.
 
     Raises:
-        ConfigError: the path names HEEDFUL_DATA and the variable is not set.
+        ConfigError: the path names HEEDFUL_DATA and the variable is not set, or no file can have this name.
     """
     if "${HEEDFUL_DATA}" in text:
         root = os.environ.get("HEEDFUL_DATA")
@@ -190,4 +201,32 @@ def resolve_path(text: str, folder: Path) -> Path:
                 "Try `export HEEDFUL_DATA=/path/to/data`, or name your own file in the config."
             )
         text = text.replace("${HEEDFUL_DATA}", root)
-    return (folder / Path(text).expanduser()).resolve()
+    try:
+        return anchor_path(text, folder).resolve()
+    except (RuntimeError, OSError):  # RuntimeError: links that lead round in a circle
+        raise ConfigError(
+            f"`{text}` leads nowhere: a link in it points back to itself. Name the file itself."
+        ) from None
+
+
+def anchor_path(text: str, folder: Path) -> Path:
+    """Return a path as the user wrote it, ``~`` replaced and a relative one taken from the folder.
+
+    Raises:
+        ConfigError: it begins with ``~`` and the name of nobody, or holds a character that no path can.
+    """
+    try:
+        os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        raise ConfigError(f"`{escaped(text)}` is no UTF-8, and cannot be written in a config. Rename it.") from None
+    if "\0" in text:
+        raise ConfigError(f"`{escaped(text)}` holds a NUL character, which no path can.")
+    try:
+        return (folder / Path(text).expanduser()).absolute()
+    except RuntimeError:
+        raise ConfigError(f"`{text}` begins with `~`, but there is no such user. Write the whole path.") from None
+
+
+def escaped(text: str) -> str:
+    r"""Return the text with what cannot be printed as ``\x..``."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import nn
 
 from heedful.core.config import Config
@@ -26,8 +27,8 @@ class RuntimeConfig(Config):
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    threads: int | None = None
-    seed: int = 1
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    seed: int = Field(default=1, ge=0, lt=2**63)
 
 
 def choose_device(name: str) -> torch.device:

@@ -1,6 +1,7 @@
 """JSON lines: one object a line."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -8,6 +9,8 @@ from typing import Literal
 from heedful.core.errors import DataError
 from heedful.data.opening import locate, numbered_lines
 from heedful.data.selection import Row, SelectionConfig
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class JsonLinesConfig(SelectionConfig):
@@ -41,7 +44,13 @@ def _cells(line: str, path: str, number: int) -> dict[str, str]:
         raise DataError(f"not valid JSON: {reason}. Write one object a line.", path, number) from None
     if not isinstance(values, dict):
         raise DataError('not a JSON object. Write one object a line, such as {"source": ...}.', path, number)
-    return {name: _text(each) for name, each in values.items() if isinstance(each, str | int | float)}
+    cells = {name: _text(each) for name, each in values.items() if isinstance(each, str | int | float)}
+    for name, text in cells.items():
+        if _NO_TEXT.search(name + text):
+            raise DataError(
+                "a string holds \\u0000 or half a character (\\ud800 to \\udfff alone). Write it without.", path, number
+            )
+    return cells
 
 
 def _text(value: str | int | float) -> str:

@@ -3,11 +3,13 @@
 import contextlib
 import gzip
 import io
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 from heedful.core.config import resolve_path
 from heedful.core.errors import DataError
@@ -34,20 +36,21 @@ def open_data(path: str) -> Iterator[ByteStream]:
     """Open a located file for bytes, unpacked if it is gzip.
 
     Raises:
-        DataError: it is missing, empty, a folder, or cannot be opened.
+        DataError: it is missing, empty, a folder or a pipe, or cannot be opened.
     """
+    check_plain(path)
     with contextlib.ExitStack() as stack:
         try:
-            raw = sys.stdin.buffer if path == STDIN else stack.enter_context(open(path, "rb"))
+            raw = stdin_bytes() if path == STDIN else stack.enter_context(open(path, "rb"))
             magic = cast(io.BufferedReader, raw).peek(2)[:2]
         except FileNotFoundError:
             raise missing(path) from None
         except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror}.", path) from None
+            raise unreadable(path, error) from None
         if not magic:
             raise DataError("the file is empty.", path)
         if magic == _GZIP_MAGIC:
-            yield stack.enter_context(gzip.open(raw))
+            yield stack.enter_context(gzip.open(cast(BinaryIO, raw)))
         elif path.endswith(".gz"):
             raise DataError("named .gz, but not a gzip file. Rename it, or pack it with gzip.", path)
         else:
@@ -69,6 +72,40 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
         raise broken(path, number + 1, error) from None
     if not number:
         raise DataError("the file is empty.", path)
+
+
+def stdin_bytes() -> ByteStream:
+    """Return standard input for bytes; a closed one is empty."""
+    return io.BytesIO() if sys.stdin is None else sys.stdin.buffer
+
+
+def check_plain(path: str) -> None:
+    """See that a located file can be read again and again, and ends.
+
+    Raises:
+        DataError: it is missing, a folder, a pipe or a device.
+    """
+    if path == STDIN:
+        return
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise missing(path) from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if stat.S_ISDIR(mode):
+        raise DataError("this is a folder. Name a file in it.", path)
+    if not stat.S_ISREG(mode):
+        raise DataError(
+            "this is a pipe or a device, but data are read more than once. Save them as a file, or pipe them into "
+            "the command and name `-`.",
+            path,
+        )
+
+
+def unreadable(path: str, error: OSError) -> DataError:
+    """Return the error for a file that cannot be opened."""
+    return DataError(f"cannot be read: {error.strerror}.", path)
 
 
 def missing(path: str) -> DataError:

@@ -14,7 +14,7 @@ from heedful.data.cleaning import HeldOut, clean
 from heedful.data.config import DataConfig
 from heedful.data.corpus import Corpus
 from heedful.data.example import Example, group_references
-from heedful.data.opening import STDIN, locate, missing
+from heedful.data.opening import STDIN, check_plain, locate, unreadable
 from heedful.data.plain import LinesConfig
 from heedful.data.readers import AnySourceConfig, data_paths, read_examples
 from heedful.data.report import ReadReport
@@ -189,13 +189,12 @@ def file_digest(path: str) -> str:
     """
     if path == STDIN:
         return STDIN
+    check_plain(path)
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise missing(path) from None
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}.", path) from None
+        raise unreadable(path, error) from None
 
 
 def _key(*parts: object) -> str:

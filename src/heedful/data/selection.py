@@ -185,6 +185,8 @@ def _name(row: Row, column: Column) -> str:
     if isinstance(column, str) and column in row.cells:
         return column
     names = list(row.cells)
-    if isinstance(column, int) and column < len(names):
+    if isinstance(column, int) and 0 <= column < len(names):
         return names[column]
-    raise DataError(f"no column `{column}`. {did_you_mean(str(column), names)}", row.path, row.line)
+    if isinstance(column, int):
+        raise DataError(f"no column {column}: there are {len(names)}, counted from 0.", row.path, row.line)
+    raise DataError(f"no column `{column}`. {did_you_mean(column, names)}", row.path, row.line)

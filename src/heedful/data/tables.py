@@ -84,6 +84,10 @@ def _rows(table: Iterator[tuple[int, list[str]]], path: str, *, has_header: bool
     for line, cells in table:
         if names is None:
             names = cells if has_header else [str(index) for index in range(len(cells))]
+            if has_header and not any(cell.strip() for cell in cells):
+                raise DataError(
+                    "the line is blank, but must name the columns. Remove it, or set `has_header = false`.", path, line
+                )
             if len(set(names)) < len(names):
                 raise DataError("two columns have the same name. Rename one in the header.", path, line)
             if has_header:

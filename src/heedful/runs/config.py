@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heedful.core.config import Config, apply_settings, parse_config, read_toml, write_toml
+from heedful.core.config import Config, anchor_path, apply_settings, parse_config, read_toml, write_toml
 from heedful.core.errors import ConfigError, did_you_mean
 from heedful.core.runtime import RuntimeConfig
 from heedful.runs.recipes import find_recipe
@@ -78,7 +78,7 @@ def parse_run(values: Mapping[str, Any]) -> RunConfig:
     kind = values.get("task")
     if kind is None:
         raise ConfigError("`task` is missing. " + did_you_mean("", TASKS))
-    if kind not in TASKS:
+    if not isinstance(kind, str) or kind not in TASKS:
         raise ConfigError(f"`task` is {kind!r}. {did_you_mean(str(kind), TASKS)}")
     task_class = TASKS[kind].config_class
     known = [*task_class.model_fields, *OWN_KEYS]
@@ -142,4 +142,4 @@ def _anchor_within(value: Any, folder: Path) -> Any:
 def _anchor(path: Any, folder: Path) -> Any:
     if not isinstance(path, str) or path == "-" or path.startswith("${"):
         return path
-    return str((folder / Path(path).expanduser()).absolute())
+    return str(anchor_path(path, folder))

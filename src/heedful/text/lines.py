@@ -10,6 +10,13 @@ from heedful.core.errors import DataError
 _BREAKING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NAMED = {"\n": "\\n", "\r": "\\r"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = "this is UTF-16 text. Save it as UTF-8, for example with `iconv -f UTF-16 -t UTF-8`."
+_OTHER_FILES = {
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+    b"\x1f\x8b": "this is a gzip file, not text. Unpack it first, for example with `gunzip -c`.",
+}
+"""How files begin that are often taken for UTF-8 text, with what to say."""
 
 
 @runtime_checkable
@@ -61,6 +68,9 @@ def decode_line(line: bytes, path: Path | str, number: int) -> str:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
+        for start, remedy in _OTHER_FILES.items():
+            if number == 1 and line.startswith(start):
+                raise DataError(remedy, path) from None
         raise DataError(
             f"not UTF-8 at byte {error.start + 1} of the line. Save the file as UTF-8, "
             "for example with `iconv -f LATIN1 -t UTF-8`.",

@@ -26,7 +26,7 @@ class Truncations:
         self.num_lines += 1
         self.limit = limit
         self.longest = max(self.longest, length)
-        if line is not None and len(self.lines) < _MAX_LINES_NAMED:
+        if line is not None and line not in self.lines and len(self.lines) < _MAX_LINES_NAMED:
             self.lines.append(line)
 
     def summary(self) -> str:
