@@ -137,6 +137,16 @@ def test_a_cache_is_a_value() -> None:
     torch.testing.assert_close(other, whole[:, 2:])
 
 
+def test_a_cache_taken_to_where_it_is_stays_a_value() -> None:
+    attention = self_attention()
+    first, left, right = torch.randn(3, B, 1, D, dtype=torch.float64).unbind(0)
+    _, trunk = attention.step(first, attention.start(B))
+    _, left_cache = attention.step(left, trunk)
+    kept = left_cache.keys.clone()
+    attention.step(right, trunk.to(first.device))
+    torch.testing.assert_close(left_cache.keys, kept)
+
+
 def test_a_growing_cache_is_rarely_copied() -> None:
     attention = self_attention()
     cache, buffers = attention.start(1), set()

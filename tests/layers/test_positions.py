@@ -67,3 +67,14 @@ def test_rotated_products_depend_on_distance_only() -> None:
     torch.testing.assert_close(products[0], products[1])
     torch.testing.assert_close(products[0], products[2], atol=1e-4, rtol=1e-4)
     assert not torch.allclose(products[0], (query * key).sum())
+
+
+@pytest.mark.parametrize("position", [5_000, 200_000])
+def test_rotation_far_from_the_beginning(position: int) -> None:
+    # The reference turns complex numbers in float64; the module goes through a conversion that rounds its buffers.
+    angles = position * 10_000.0 ** -(torch.arange(0, 64, 2, dtype=torch.float64) / 64)
+    turns = torch.polar(torch.ones_like(angles), angles)
+    vectors = torch.randn(64, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    expected = torch.complex(vectors[:32], vectors[32:]) * turns
+    turned = Rotary(64).bfloat16()(vectors.view(1, 1, 1, 64), offset=position)
+    torch.testing.assert_close(turned.flatten(), torch.cat([expected.real, expected.imag]), atol=1e-9, rtol=0)

@@ -61,8 +61,12 @@ class KeyValueCache(Selectable):
         return self.pairs[:, :, 1, : self.length]
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "KeyValueCache":
-        """Return a copy with the function applied to the buffer; the copy has spare room of its own."""
-        return replace(self, pairs=function(self.pairs), frontier=_Frontier(self.length))
+        """Return a copy with the function applied to the buffer; the copy has spare room of its own.
+
+        Where the function gives the buffer back (``to`` the device it is on), the copy shares the room as well.
+        """
+        pairs = function(self.pairs)
+        return replace(self, pairs=pairs, frontier=self.frontier if pairs is self.pairs else _Frontier(self.length))
 
     def append(self, pairs: Float[Tensor, "R H 2 T E"]) -> "KeyValueCache":
         """Return the cache with further positions at its end."""
