@@ -60,6 +60,8 @@ class TestBoth:
     def test_placeholders_stay_whole(self, algorithm: str) -> None:
         tokenizer = train(algorithm=algorithm, vocab_size=37, user_symbols=["{name}"])
         assert "{name}" in tokenizer.pieces(tokenizer.encode("nami {name} ko"))
+        tokenizer = train(algorithm=algorithm, vocab_size=37, user_symbols=["<a b>"])
+        assert tokenizer.decode(tokenizer.encode("nami <a b> ko")) == "nami <a b> ko"
 
     def test_bytes_spell_what_is_unknown(self, algorithm: str) -> None:
         assert UNK_ID in train(algorithm=algorithm, vocab_size=89).encode("☃")

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import math
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +15,11 @@ from pydantic import Field
 from heedful.core.config import Config
 from heedful.core.errors import ConfigError, DataError
 from heedful.core.symbols import BOS_ID, EOS_ID, NUM_RESERVED, PAD_ID, UNK_ID
+from heedful.text.merge_sampling import MergeSampler
 from heedful.text.saved import damaged, read_bytes, read_json, write_json
 from heedful.text.tokenizer import RESERVED_NAMES, UNK_TEXT, Tokenizer, without_reserved
+from heedful.text.unigram_sampling import UnigramSampler
+from heedful.text.words import SPACE, Words
 
 # SentencePiece keeps some characters for itself (its space, its mark of the unknown, a separator) and its trainer takes
 # line breaks off the ends. In a text they are carried by characters of the private use area.
@@ -23,7 +27,7 @@ _OWN = {"\u2581": "\ue581", "\u2585": "\ue585", "\x1f": "\ue01f", "\n": "\ue00a"
 _HIDE, _SHOW = str.maketrans(_OWN), str.maketrans({carrier: own for own, carrier in _OWN.items()})
 _IS_OWN, _IS_CARRIER = re.compile(f"[{''.join(_OWN)}]"), re.compile(f"[{''.join(_OWN.values())}]")
 
-# SentencePiece draws from one generator of the process: seeding it and drawing must not be interrupted.
+# SentencePiece's trainer draws from one generator of the process: seeding it and training must not be interrupted.
 _RANDOM = threading.Lock()
 
 
@@ -55,7 +59,8 @@ class SubwordConfig(Config):
 class SubwordTokenizer(Tokenizer):
     """Pieces of words, the space before a word written as U+2581 within its first piece.
 
-    Known text comes back exactly, runs of spaces included.
+    Known text comes back exactly, runs of spaces included; but the private use characters U+E00A, U+E00D, U+E01F,
+    U+E581 and U+E585, which carry others, come back as those.
     """
 
     kind = "subword"
@@ -64,6 +69,7 @@ class SubwordTokenizer(Tokenizer):
         self._model = model
         self._sampling = sampling
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._sampler = None if sampling is None else _sampler(self._processor, sampling)
 
     @property
     def size(self) -> int:
@@ -78,14 +84,9 @@ class SubwordTokenizer(Tokenizer):
         return ids
 
     def sample(self, text: str, seed: int) -> list[int]:
-        if self._sampling is None:
+        if self._sampler is None or not text:
             return self.encode(text)
-        with _RANDOM:
-            sentencepiece.set_random_generator_seed(seed % 2**32)
-            ids: list[int] = self._processor.encode(
-                _hide(text), enable_sampling=True, alpha=self._sampling, nbest_size=-1
-            )
-        return ids
+        return self._sampler.sample(SPACE + _spell(text), seed)
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._processor.decode(without_reserved(ids))
@@ -130,7 +131,7 @@ class SubwordTokenizer(Tokenizer):
                     hard_vocab_limit=False,
                     character_coverage=config.character_coverage,
                     byte_fallback=config.byte_fallback,
-                    user_defined_symbols=list(config.user_symbols),
+                    user_defined_symbols=[_spell(each) for each in config.user_symbols],
                     input_sentence_size=config.max_sentences,
                     shuffle_input_sentence=True,
                     max_sentence_length=100_000,
@@ -160,6 +161,27 @@ class SubwordTokenizer(Tokenizer):
         return cls(written.getvalue(), sampling=config.sampling)
 
 
+def _sampler(processor: sentencepiece.SentencePieceProcessor, sampling: float) -> UnigramSampler | MergeSampler:
+    """Return what draws segmentations from a model, for its kind."""
+    ordinary = [
+        index
+        for index in range(processor.get_piece_size())
+        if not (processor.is_control(index) or processor.is_unknown(index) or processor.is_unused(index))
+    ]
+    byte_ids = [index for index in ordinary if processor.is_byte(index)]  # in the order of the bytes
+    names = {processor.id_to_piece(index): index for index in ordinary if not processor.is_byte(index)}
+    scores = {name: float(processor.get_score(index)) for name, index in names.items()}
+    # A user's own symbol has the score 0, the first of all merges -0.
+    own = [name for name, score in scores.items() if score == 0 and math.copysign(1, score) > 0]
+    user_symbols = {name: names.pop(name) for name in own}
+    scores = {name: scores[name] for name in names}
+    words = Words(names, user_symbols, byte_ids or None)
+    # The scores of merges are their ranks, those of a unigram model logarithms.
+    if all(score.is_integer() for score in scores.values()):
+        return MergeSampler({name: -score for name, score in scores.items()}, words, sampling)
+    return UnigramSampler(scores, words, sampling)
+
+
 class _Counted:
     """Lines on their way to the trainer, blank ones left out, and whether any had text."""
 
@@ -176,6 +198,11 @@ class _Counted:
 
 def _show(text: str) -> str:
     return text.translate(_SHOW) if _IS_CARRIER.search(text) else text
+
+
+def _spell(text: str) -> str:
+    """Return a text as it stands within SentencePiece."""
+    return _hide(text).replace(" ", SPACE)
 
 
 def _hide(text: str) -> str:
