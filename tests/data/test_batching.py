@@ -49,8 +49,8 @@ def test_a_batch_by_hand() -> None:
         assert [1] in [rows.tolist() for rows in batches] and [4] in [rows.tolist() for rows in batches]
         assert sorted(len(rows) for rows in batches) in ([1, 1, 1, 2], [1, 1, 1, 1, 1])
     waste = measure_waste([np.array([0, 1]), np.array([2])], None, np.array([3, 7, 5]))
-    assert waste.target == pytest.approx(4 / 19) and waste.source == 0.0
-    assert waste.summary() == "2 batches; padding is 0.0% of source and 21.1% of target"
+    assert waste.target == pytest.approx(4 / 16) and waste.source == 0.0
+    assert waste.summary() == "2 batches; padding is 0.0% of source and 25.0% of target"
 
 
 def test_little_is_padding() -> None:

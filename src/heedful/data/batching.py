@@ -36,7 +36,10 @@ class BatchingConfig(Config):
 
 @dataclass(frozen=True)
 class Waste:
-    """Share of padding among all positions of an epoch, from 0 to 1, and how many batches there are."""
+    """Share of padding among all positions of an epoch, from 0 to 1, and how many batches there are.
+
+    A target has as many positions as it has symbols to be predicted: BOS is read, but not said.
+    """
 
     source: float
     target: float
@@ -106,8 +109,9 @@ def _cut(source: Lengths, target: Lengths, limits: NDArray[np.int64], first_shar
 
 
 def measure_waste(batches: list[Rows], source_lengths: Lengths | None, target_lengths: Lengths | None) -> Waste:
-    """Return how much of the batches is padding."""
-    return Waste(_waste(batches, source_lengths), _waste(batches, target_lengths), len(batches))
+    """Return how much of the batches is padding; target lengths count BOS."""
+    said = None if target_lengths is None else target_lengths - 1
+    return Waste(_waste(batches, source_lengths), _waste(batches, said), len(batches))
 
 
 def _waste(batches: list[Rows], lengths: Lengths | None) -> float:
