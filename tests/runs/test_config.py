@@ -47,6 +47,8 @@ def test_paths_start_at_the_file_and_those_of_settings_where_the_user_is(
         ({"task": "translation", "serch": {}}, "`serch` is not a known key. Did you mean"),
         ({"task": "translation", "training": 3}, "`training` must be a table"),
         ({"task": "translation", "init_from": 3}, "`init_from` must be the path"),
+        ({"task": "translation", "training": {"max_steps": 1}, "runtime": {"threads": 0}}, "`runtime.threads` is 0:"),
+        ({"task": "translation", "training": {"max_steps": 1}, "runtime": {"seed": -1}}, "`runtime.seed` is -1:"),
     ],
 )
 def test_what_does_not_fit_is_named(values: dict[str, object], message: str) -> None:

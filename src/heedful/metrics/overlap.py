@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from pydantic import Field
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -35,7 +36,7 @@ class ChrfConfig(Config):
 
     name: Literal["chrf"] = "chrf"
     lowercase: bool = False
-    word_order: int = 0
+    word_order: int = Field(default=0, ge=0)
 
 
 class TerConfig(Config):

@@ -52,10 +52,9 @@ class ConstantSchedule(Schedule):
         return self.peak * self.warmup(step)
 
 
-class LinearSchedule(Schedule):
-    """Warm-up, and a straight line from ``peak`` to ``peak * final`` at the end of training."""
+class EndingSchedule(Schedule):
+    """Warm-up, and a way from ``peak`` to ``peak * final``, which is reached at the end of training."""
 
-    kind: Literal["linear"] = "linear"
     peak: PositiveFloat = 1e-3
     final: Annotated[float, Field(ge=0, le=1)] = 0.0
 
@@ -63,26 +62,25 @@ class LinearSchedule(Schedule):
     def needs_end(self) -> bool:
         """See `Schedule.needs_end`."""
         return True
+
+
+class LinearSchedule(EndingSchedule):
+    """Warm-up, and a straight line from ``peak`` to ``peak * final`` at the end of training."""
+
+    kind: Literal["linear"] = "linear"
 
     def rate(self, step: int, fraction: float) -> float:
         """See `Schedule.rate`."""
         return self.peak * self.warmup(step) * (1 + (self.final - 1) * min(1.0, fraction))
 
 
-class CosineSchedule(Schedule):
+class CosineSchedule(EndingSchedule):
     """Warm-up, and half a cosine from ``peak`` to ``peak * final`` at the end of training.
 
     Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts" (2017), equation 5, without restarts.
     """
 
     kind: Literal["cosine"] = "cosine"
-    peak: PositiveFloat = 1e-3
-    final: Annotated[float, Field(ge=0, le=1)] = 0.0
-
-    @property
-    def needs_end(self) -> bool:
-        """See `Schedule.needs_end`."""
-        return True
 
     def rate(self, step: int, fraction: float) -> float:
         """See `Schedule.rate`."""
