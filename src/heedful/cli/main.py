@@ -1,5 +1,8 @@
 """``heedful``: the commands together, and how every one of them ends."""
 
+import contextlib
+import errno
+import io
 import os
 import sys
 
@@ -21,15 +24,42 @@ for command in (recipes.recipes, train.train, resume.resume, predict.predict, sc
 
 def main() -> None:
     """Run one command. Exit code 0: done; 1: it failed; 2: it was asked wrongly; 130: it was interrupted."""
+    _open_streams()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a full disk is still told in words
     except HeedfulError as error:
         print(f"heedful: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     except BrokenPipeError:
-        # The reader has left. Python would complain once more when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()  # the reader has left
+        sys.exit(1)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        remedy = " Free some space." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        print(f"heedful: {place}{error.strerror or error}.{remedy}", file=sys.stderr)
+        _silence_stdout()
+        sys.exit(1)
+    except MemoryError:
+        print("heedful: out of memory. Try shorter lines, smaller batches or a smaller model.", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("heedful: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _open_streams() -> None:
+    """Write UTF-8 wherever one is, for that is what is read; a stream that the caller closed takes or gives nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+
+
+def _silence_stdout() -> None:
+    """Let Python find nothing to complain of when it flushes stdout at exit."""
+    with contextlib.suppress(OSError):  # one that is no file needs none
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -24,6 +24,6 @@ def score(
 
     model = runs.load(run, settings=settings or [])
     with runs.open_lines(file) as lines:
-        for each in model.score(runs.split_pairs(lines)):
+        for each in model.score(runs.split_pairs(lines, file or "stdin")):
             print(json.dumps(each.to_values(), ensure_ascii=False) if as_json else each.to_line())
         sys.stdout.flush()

@@ -14,13 +14,15 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def find_difference(model: nn.Module, found: Mapping[str, Tensor]) -> str | None:
-    """Say in what tensors differ from those that the model has, or None where names and shapes are the same."""
+    """Say in what tensors differ from those that the model has; None where names, shapes and kinds of number agree."""
     wanted = model_tensors(model)
     for name in sorted(wanted.keys() ^ found.keys()):
         return f"the weight `{name}` " + ("is missing" if name in wanted else "belongs to no part of the model")
     for name, tensor in wanted.items():
         if tensor.shape != found[name].shape:
             return f"the weight `{name}` has shape {tuple(found[name].shape)}, but the model's {tuple(tensor.shape)}"
+        if tensor.is_floating_point() != found[name].is_floating_point():
+            return f"the weight `{name}` is of type {found[name].dtype}, but the model's of {tensor.dtype}"
     return None
 
 

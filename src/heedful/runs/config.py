@@ -114,10 +114,11 @@ def inherit(values: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(origin, str):
         return values
     given = open_bundle(Path(origin)).config()
-    if values.get("task", given["task"]) != given["task"]:
-        raise ConfigError(f"`task` is {values['task']!r}, but `init_from` is of the task {given['task']!r}.")
+    task = given.get("task")
+    if values.get("task", task) != task:
+        raise ConfigError(f"`task` is {values['task']!r}, but `init_from` is of the task {task!r}.")
     shared = {key: {**given.get(key, {}), **values.get(key, {})} for key in ("text", "model")}
-    return {"task": given["task"], **values, **shared}
+    return {"task": task, **values, **shared}
 
 
 def anchor_paths(values: dict[str, Any], folder: Path) -> dict[str, Any]:

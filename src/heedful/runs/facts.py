@@ -1,12 +1,14 @@
 """What is in a run or bundle, read without building its model."""
 
 import json
+import math
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.tasks.bundle import Bundle, open_bundle
+from heedful.core.errors import BundleError
+from heedful.tasks.bundle import CONFIG, Bundle, open_bundle
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,15 @@ def info(path: Path | str) -> RunFacts:
     """
     bundle = open_bundle(Path(path))
     config, metrics = bundle.config(), bundle.metrics()
+    if not isinstance(config.get("task"), str) or not isinstance(config.get("model"), dict):
+        raise BundleError(
+            f"{bundle.path / CONFIG}: damaged: it names no task or model. Copy the bundle again from its run."
+        )
     return RunFacts(
         path=str(bundle.path),
         task=config["task"],
         description=config.get("description", ""),
-        model=config["model"]["kind"],
+        model=config["model"].get("kind", "?"),
         num_parameters=count_parameters(bundle),
         size_bytes=bundle.size_bytes(),
         scores=metrics.get("dev", {}),
@@ -85,15 +91,17 @@ def info(path: Path | str) -> RunFacts:
 
 
 def count_parameters(bundle: Bundle) -> int:
-    """Return the number of weights, as the header of the file has it: 8 bytes of length, then JSON."""
-    with bundle.weights.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-    shapes = [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
-    total = 0
-    for shape in shapes:
-        size = 1
-        for each in shape:
-            size *= each
-        total += size
-    return total
+    """Return the number of weights, as the header of the file has it: 8 bytes of length, then JSON.
+
+    Raises:
+        BundleError: the file is damaged.
+    """
+    content = bundle.weights.stat().st_size
+    try:
+        with bundle.weights.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(min(length, content)))
+        shapes = [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
+        return sum(math.prod(shape) for shape in shapes)
+    except (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise BundleError(f"{bundle.weights}: damaged: no safetensors. Copy the bundle again from its run.") from None

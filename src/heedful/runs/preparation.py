@@ -87,7 +87,15 @@ def _check_digests(path: Path, digests: dict[str, str]) -> None:
     if not path.is_file():
         write_whole(path, (json.dumps(digests, indent=1) + "\n").encode())
         return
-    known = json.loads(path.read_text("utf-8"))
+    try:
+        known = json.loads(path.read_bytes())
+    except ValueError:
+        known = None
+    if not isinstance(known, dict):
+        raise BundleError(
+            f"{path}: damaged, so that it cannot tell whether the data are as they were. If they are, remove this file "
+            "and resume."
+        )
     for name in known.keys() | digests.keys():
         if known.get(name) != digests.get(name):
             raise BundleError(

@@ -34,8 +34,12 @@ def open_lines(file: Path | None) -> Iterator[Iterator[str]]:
         yield read_lines(stream, file, max_bytes=MAX_LINE_BYTES)
 
 
-def split_pairs(lines: Iterable[str]) -> Iterator[tuple[str | None, str]]:
+def split_pairs(lines: Iterable[str], path: Path | str = "pairs") -> Iterator[tuple[str | None, str]]:
     """Yield source and target of each line; a line without a tab is a target alone.
+
+    Args:
+        lines: source, tab, target.
+        path: where they come from, for messages.
 
     Raises:
         DataError: a line has more than two columns.
@@ -43,7 +47,7 @@ def split_pairs(lines: Iterable[str]) -> Iterator[tuple[str | None, str]]:
     for number, line in enumerate(lines, start=1):
         source, tab, target = line.partition("\t")
         if "\t" in target:
-            raise DataError("more than two columns. Write source, tab, target.", "pairs", number)
+            raise DataError("more than two columns. Write source, tab, target.", path, number)
         yield (source, target) if tab else (None, source)
 
 

@@ -1,13 +1,15 @@
 """Training, and going on with it."""
 
+import contextlib
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.core.config import apply_settings, read_toml
-from heedful.core.errors import BundleError, TrainingError
+from heedful.core.errors import BundleError, ConfigError, TrainingError
+from heedful.core.runtime import choose_device
 from heedful.core.storage import write_whole
 from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
 from heedful.runs.loaded import LoadedModel, load
@@ -20,6 +22,8 @@ from heedful.training.checkpoint import Checkpoints
 
 CONFIG = "config.toml"
 PREPARED = ".prepared"
+RUN_LOCK = ".run-lock"
+"""Held from the first look at the folder to the last line of the report; training holds one of its own within."""
 
 
 @dataclass(frozen=True)
@@ -73,21 +77,27 @@ def train(
     if not is_first_process():
         await_preparation(folder.path, run.training.timeout_minutes)
         return _run(run, folder, SilentReporter())
-    if folder.path.exists():
-        raise BundleError(f"{folder.path}: already there. Choose another `--out`, or go on with `heedful resume`.")
+    try:
+        folder.path.mkdir(parents=True)
+    except FileExistsError:
+        raise BundleError(
+            f"{folder.path}: already there. Choose another `--out`, or go on with `heedful resume`."
+        ) from None
+    except OSError as error:
+        raise BundleError(f"{folder.path}: cannot be made: {error.strerror}. Choose another `--out`.") from None
     return begin(run, folder, reporter)
 
 
 def begin(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
     """Train in a folder that has no run yet; if nothing comes of it, the folder is removed."""
-    folder.path.mkdir(parents=True, exist_ok=True)
-    try:
-        write_whole(folder.path / CONFIG, run.toml().encode())
-        return _run(run, folder, reporter)
-    except BaseException:
-        if Checkpoints(folder.checkpoints).last() is None and not folder.bundle.exists():
-            shutil.rmtree(folder.path, ignore_errors=True)  # nothing was learnt: leave the name free
-        raise
+    with folder.lock(RUN_LOCK):
+        try:
+            write_whole(folder.path / CONFIG, run.toml().encode())
+            return _run(run, folder, reporter)
+        except BaseException:
+            if Checkpoints(folder.checkpoints).last() is None and not folder.bundle.exists():
+                shutil.rmtree(folder.path, ignore_errors=True)  # nothing was learnt: leave the name free
+            raise
 
 
 def resume(path: Path | str, *, settings: Iterable[str] = (), reporter: Reporter | None = None) -> RunOutcome:
@@ -109,22 +119,38 @@ def resume(path: Path | str, *, settings: Iterable[str] = (), reporter: Reporter
     run = parse_run(apply_settings(read_toml(folder.path / CONFIG), settings))
     if not is_first_process():
         return _run(run, folder, SilentReporter())
-    write_whole(folder.path / CONFIG, run.toml().encode())
-    return _run(run, folder, reporter or ConsoleReporter())
+    with folder.lock(RUN_LOCK):
+        return _run(run, folder, reporter or ConsoleReporter(), is_resumed=True)
 
 
-def _run(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
+def _run(run: RunConfig, folder: RunFolder, reporter: Reporter, *, is_resumed: bool = False) -> RunOutcome:
+    choose_device(run.runtime.device)  # one that is not there shows before the data are read
     is_begun = Checkpoints(folder.checkpoints).last() is not None
     fitting = prepare_fitting(run, folder.path, reporter.note, is_begun=is_begun)
     fitting.is_better(run.training.metric, 0.0, 0.0)  # a name that is not measured shows now, not after an hour
     if is_first_process():
         (folder.path / PREPARED).touch()
     action = resume_training if is_begun else start_training
-    outcome = action(fitting, run.training, run.runtime, folder, reporter)
+    with _kept(run, folder) if is_resumed else contextlib.nullcontext():
+        outcome = action(fitting, run.training, run.runtime, folder, reporter)
     if is_first_process():
         report_run(folder)
     best = outcome.best.scores if outcome.best else {}
     return RunOutcome(folder.path, outcome.reason, outcome.state.step, best)
+
+
+@contextlib.contextmanager
+def _kept(run: RunConfig, folder: RunFolder) -> Iterator[None]:
+    """Keep the settings of a resumed run, unless no checkpoint goes with them: the run must be as good as before."""
+    before = (folder.path / CONFIG).read_bytes()
+    last = Checkpoints(folder.checkpoints).last()
+    write_whole(folder.path / CONFIG, run.toml().encode())
+    try:
+        yield
+    except (BundleError, ConfigError):
+        if Checkpoints(folder.checkpoints).last() == last:
+            write_whole(folder.path / CONFIG, before)
+        raise
 
 
 def await_preparation(folder: Path, timeout_minutes: float) -> None:

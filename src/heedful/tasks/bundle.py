@@ -17,13 +17,14 @@ import errno
 import hashlib
 import importlib.metadata
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from heedful.core.config import read_toml
-from heedful.core.errors import BundleError
+from heedful.core.errors import BundleError, ConfigError
 from heedful.core.storage import restore_folder, whole_folder
 
 FORMAT = "heedful-bundle"
@@ -49,12 +50,30 @@ class Bundle:
         return self.path / WEIGHTS
 
     def config(self) -> dict[str, Any]:
-        """Read the configuration as plain values."""
-        return read_toml(self.path / CONFIG)
+        """Read the configuration as plain values.
+
+        Raises:
+            BundleError: it is no configuration.
+        """
+        file = self.path / CONFIG
+        try:
+            return read_toml(file)
+        except ConfigError as error:
+            raise BundleError(f"{error} Copy the bundle again from its run.") from None
 
     def metrics(self) -> dict[str, Any]:
-        """Read the scores."""
-        values: dict[str, Any] = json.loads((self.path / METRICS).read_text("utf-8"))
+        """Read the scores.
+
+        Raises:
+            BundleError: they are damaged.
+        """
+        file = self.path / METRICS
+        try:
+            values = json.loads(file.read_bytes())
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict):
+            raise BundleError(f"{file}: damaged: not a JSON object. Copy the bundle again from its run.")
         return values
 
     def text_files(self) -> list[str]:
@@ -103,7 +122,8 @@ def find_bundle(path: Path) -> Path:
             return inner
     if not path.exists():
         raise BundleError(f"{path}: no such folder. Name a run folder or a bundle folder.")
-    if not any((path / name).is_file() for name in (MANIFEST, *REQUIRED)):
+    # A run folder has a configuration too, so that this alone makes no bundle.
+    if not any((path / name).is_file() for name in (MANIFEST, WEIGHTS, METRICS)):
         hint = (
             " The run has not finished its first validation: `heedful resume` goes on with it."
             if (path / CONFIG).exists() or (path / "checkpoints").exists()
@@ -131,18 +151,22 @@ def open_bundle(path: Path) -> Bundle:
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
-    remedy = "Copy the bundle again from its run, or save it again with `heedful resume`."
+    remedy = "Copy the bundle again from its run."
     try:
         manifest = json.loads(file.read_text("utf-8"))
         version, files = manifest["version"], manifest["files"]
         is_ours = manifest["format"] == FORMAT
         is_sound = all(
-            Path(name).name == name and isinstance(entry["bytes"], int) and isinstance(entry["sha256"], str)
+            Path(name).name == name
+            and 0 < len(os.fsencode(name)) < 256
+            and "\0" not in name
+            and isinstance(entry["bytes"], int)
+            and isinstance(entry["sha256"], str)
             for name, entry in files.items()
         )
     except FileNotFoundError:
         raise BundleError(f"{file}: missing, so the bundle is not complete. {remedy}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise BundleError(f"{file}: damaged: not a manifest. {remedy}") from None
     if not is_ours or not is_sound:
         raise BundleError(f"{file}: damaged: not a manifest of a Heedful bundle. {remedy}")

@@ -32,4 +32,9 @@ def load_weights(model: nn.Module, file: Path) -> None:
     difference = find_difference(model, found)
     if difference:
         raise BundleError(f"{file}: {difference}. The file and `config.toml` are not of one bundle.")
+    for name, tensor in found.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise BundleError(
+                f"{file}: damaged: `{name}` holds numbers that are not finite. Train again, or copy it again."
+            )
     copy_tensors(model, found)

@@ -113,8 +113,14 @@ class Archive:
             raise BundleError(f"{self.checkpoints.path}: there is no checkpoint to go on from.")
         checkpoint = read_checkpoint(path)
         load_model_tensors(learner.model, checkpoint.model)
-        learner.optimizer.load(checkpoint.optimizer)
-        learner.averaging.load(checkpoint.averages)
+        try:
+            learner.optimizer.load(checkpoint.optimizer)
+            learner.averaging.load(checkpoint.averages)
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise BundleError(
+                f"{path}: the averages of this checkpoint are not those of `training.optimizer` and "
+                f"`training.averaging` ({error}). Leave these as they were, or begin a run with `init_from`."
+            ) from None
         if self.group.is_first:
             self.history.cut(checkpoint.facts.history_bytes)
             self.events.cut(checkpoint.facts.state.step + 1)

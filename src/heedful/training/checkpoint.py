@@ -149,16 +149,21 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """
     try:
         found = json.loads((path / "state.json").read_bytes())
+        if not isinstance(found, dict):
+            raise ValueError("state.json is no object")
         if found.get("format") != FORMAT:
             raise BundleError(
                 f"{path}: this checkpoint has format {found.get('format')}, but this version of Heedful reads {FORMAT}."
             )
         facts = _FACTS.validate_python(found)
         random = json.loads((path / "random.json").read_bytes())
+        if not (isinstance(random, list) and all(isinstance(each, str) for each in random)):
+            raise ValueError("random.json is no list of texts")
         tensors = {name: safetensors.torch.load_file(path / f"{name}.safetensors") for name in _TENSOR_FILES}
     except (OSError, ValueError, ValidationError, safetensors.SafetensorError) as error:
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise BundleError(
-            f"{path}: this checkpoint is damaged ({error}). Remove the folder to go on from the one before it."
+            f"{path}: this checkpoint is damaged ({reason}). Remove the folder to go on from the one before it."
         ) from error
     return Checkpoint(**tensors, random=random, facts=facts)
 

@@ -44,14 +44,17 @@ class RunFolder:
         return self.path / "report.html"
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self, name: str = ".lock") -> Iterator[None]:
         """Keep other trainers out for as long as the block lasts. The system drops the lock of a process that dies.
+
+        Args:
+            name: of the file; who does more than train with the folder holds a lock of its own around that.
 
         Raises:
             BundleError: another process trains in this folder.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / ".lock", "a+", encoding="ascii") as file:
+        with open(self.path / name, "a+", encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

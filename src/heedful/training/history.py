@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from heedful.core.errors import BundleError
+
 
 class History:
     """Appends records to a file, and cuts it back when a run is resumed from a checkpoint."""
@@ -34,8 +36,15 @@ class History:
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a history; a last line torn by a kill is left out, a missing file is empty."""
+    """Return the records of a history; a last line torn by a kill is left out, a missing file is empty.
+
+    Raises:
+        BundleError: another line is no record.
+    """
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")
-    return [json.loads(line) for line in lines[:-1] if line]
+    try:
+        return [json.loads(line) for line in lines[:-1] if line]
+    except ValueError as error:
+        raise BundleError(f"{path}: damaged ({error}). Remove the file; its curves are lost, the run is not.") from None

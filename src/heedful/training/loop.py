@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from pydantic import TypeAdapter
 
-from heedful.core.errors import TrainingError
+from heedful.core.errors import BundleError, TrainingError
 from heedful.core.runtime import RuntimeConfig, choose_device, choose_dtype, compute_in, set_seed
 from heedful.core.types import PlacedBatch, Trainable, Validation
 from heedful.core.weights import model_tensors
@@ -200,7 +200,10 @@ class Trainer:
     def _resume(self) -> None:
         checkpoint = self.archive.load_last(self.learner)
         if self.group.rank < len(checkpoint.random):
-            set_random_states(checkpoint.random[self.group.rank])
+            try:
+                set_random_states(checkpoint.random[self.group.rank])
+            except (ValueError, KeyError, TypeError, RuntimeError) as error:
+                raise BundleError(f"{self.archive.checkpoints.last()}: random.json is damaged ({error}).") from None
         self.state = checkpoint.facts.state
         self._is_saved = True
         self._saved_s = self.state.elapsed_s

@@ -1,0 +1,139 @@
+"""What is wrong with a run's folder is told in one message, and what a command was asked wrongly changes nothing."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from heedful import load, resume
+from heedful.core.errors import BundleError, ConfigError, DataError, HeedfulError
+from heedful.runs import info
+from heedful.runs.training_run import CONFIG, RUN_LOCK, train
+from heedful.training import RunFolder, SilentReporter
+from heedful.training.checkpoint import Checkpoints
+
+
+@pytest.fixture
+def run(reverser: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(reverser, tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        ("model.model_dim=16", BundleError),
+        ("training.metric=nonsense", ConfigError),
+        ("data.train.path=nowhere.tsv", DataError),
+        ('training.averaging={kind="last"}', BundleError),
+    ],
+)
+def test_a_setting_that_does_not_fit_leaves_the_run_as_it_was(
+    run: Path, setting: str, kind: type[HeedfulError]
+) -> None:
+    before = (run / CONFIG).read_bytes()
+    with pytest.raises(kind):
+        resume(run, settings=[setting], reporter=SilentReporter())
+    assert (run / CONFIG).read_bytes() == before
+
+
+def test_a_run_that_another_process_prepares_is_left_alone(run: Path) -> None:
+    before = (run / CONFIG).read_bytes()
+    with RunFolder(run).lock(RUN_LOCK), pytest.raises(BundleError, match="another process"):
+        resume(run, settings=["training.max_steps=1"], reporter=SilentReporter())
+    assert (run / CONFIG).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made(run: Path) -> None:
+    for out, message in ((run / CONFIG / "x", "cannot be made"), (run / CONFIG, "already there")):
+        with pytest.raises(BundleError, match=message):
+            train(run / CONFIG, out, reporter=SilentReporter())
+
+
+def _empty(file: Path) -> None:
+    save_file({}, file)
+
+
+def _of(text: str) -> Callable[[Path], None]:
+    return lambda file: void(file.write_text(text, "utf-8"))
+
+
+def void(_: object) -> None:
+    """Forget a value."""
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("data.json", _of("{"), r"data\.json: damaged.* remove this file and resume"),
+        ("data.json", _of("[]"), r"data\.json: damaged"),
+        ("history.jsonl", _of("no record\n"), r"history\.jsonl: damaged.*Remove the file"),
+        ("state.json", _of("[1]"), "damaged .*Remove the folder to go on from the one before it"),
+        ("random.json", _of("[1]"), "damaged .*Remove the folder to go on from the one before it"),
+        ("random.json", _of('["x"]'), r"random\.json is damaged"),
+        ("optimizer.safetensors", _empty, r"not those of `training\.optimizer`"),
+        ("averages.safetensors", _empty, r"not those of `training\.optimizer` and `training\.averaging`"),
+    ],
+)
+def test_a_damaged_file_of_a_run_is_named(run: Path, name: str, damage: Callable[[Path], None], message: str) -> None:
+    last = Checkpoints(run / "checkpoints").last()
+    assert last is not None
+    damage(last / name if (last / name).exists() else run / name)
+    with pytest.raises(BundleError, match=message):
+        resume(run, reporter=SilentReporter())
+
+
+def agree(bundle: Path) -> None:
+    """Let the manifest say what the files hold: damage that no checksum finds."""
+    manifest = json.loads((bundle / "manifest.json").read_text("utf-8"))
+    for name, entry in manifest["files"].items():
+        content = (bundle / name).read_bytes()
+        entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+    (bundle / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{}", "garbage", "[" * 100_000])
+@pytest.mark.parametrize("name", ["config.toml", "metrics.json", "model.safetensors"])
+def test_a_bundle_whose_files_hold_something_else(run: Path, name: str, text: str) -> None:
+    (run / "bundle" / name).write_text(text, "utf-8")
+    agree(run / "bundle")
+    if (name, text) == ("metrics.json", "{}"):
+        assert info(run).scores == {}
+        return
+    with pytest.raises(BundleError, match=name.replace(".", r"\.")):
+        info(run)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tensor: tensor * float("nan"), "numbers that are not finite"),
+        (lambda tensor: tensor.to(torch.int64), r"is of type torch\.int64"),
+    ],
+)
+def test_weights_that_no_training_leaves(
+    run: Path, change: Callable[[torch.Tensor], torch.Tensor], message: str
+) -> None:
+    file = run / "bundle" / "model.safetensors"
+    save_file({name: change(tensor) for name, tensor in load_file(file).items()}, file)
+    agree(run / "bundle")
+    with pytest.raises(BundleError, match=message):
+        load(run)
+
+
+def test_a_bundle_of_another_version_is_not_the_users_mistake(run: Path) -> None:
+    file = run / "bundle" / CONFIG
+    file.write_text(file.read_text("utf-8").replace("[model]", "[model]\nnovelty = 3"), "utf-8")
+    agree(run / "bundle")
+    with pytest.raises(BundleError, match=r"`model\.novelty` is not a known key(.|\n)*wrote the bundle; this is"):
+        load(run)
+
+
+def test_a_run_before_its_first_validation(run: Path) -> None:
+    shutil.rmtree(run / "bundle")
+    with pytest.raises(BundleError, match="has not finished its first validation: `heedful resume` goes on"):
+        load(run)
