@@ -61,6 +61,11 @@ def evaluate(folder: Path, split: str, settings: Sequence[str] = ()) -> dict[str
     return json.loads(answer.stdout)
 
 
+def default_threads() -> int:
+    """Return how many threads a run takes when its configuration names none."""
+    return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+
+
 def facts(folder: Path) -> dict[str, Any]:
     """Return a run's number of parameters, updates, minutes of training and speed, as its own files have them."""
     info = json.loads(heedful("info", str(folder), "--json", stdout=subprocess.PIPE).stdout)
@@ -71,5 +76,5 @@ def facts(folder: Path) -> dict[str, Any]:
         "updates": records[-1]["step"],
         "minutes": records[-1]["elapsed_s"] / 60,
         "tokens_per_s": sum(record["targets_per_s"] for record in trained) / max(len(trained), 1),
-        "threads": info["config"].get("runtime", {}).get("threads") or os.cpu_count(),
+        "threads": info["config"].get("runtime", {}).get("threads") or default_threads(),
     }
