@@ -136,3 +136,13 @@ def test_a_command_that_computes_nothing_loads_no_torch() -> None:
     program = "import sys, heedful.cli.main; print('torch' in sys.modules)"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert finished.stdout == "False\n"
+
+
+def test_a_message_does_nothing_to_the_terminal(run: Terminal) -> None:
+    assert run("info", "\x1b[31mred") == 1
+    assert run.err.startswith("heedful: \\u001b[31mred: no such folder.")
+
+
+def test_words_of_scores_do_nothing_to_the_terminal(run: Terminal, reverser: Path) -> None:
+    assert run("score", reverser, text="ab\tb\x1b\x07a\n") == 0
+    assert "\x1b" not in run.out and "\x07" not in run.out

@@ -137,3 +137,49 @@ def test_a_run_before_its_first_validation(run: Path) -> None:
     shutil.rmtree(run / "bundle")
     with pytest.raises(BundleError, match="has not finished its first validation: `heedful resume` goes on"):
         load(run)
+
+
+def test_fine_tuning_with_another_tokenizer_is_refused(run: Path, tmp_path: Path) -> None:
+    for setting, key in (("text.source.kind=byte", r"text\.source\.kind"), ("text.is_joint=false", r"text\.is_joint")):
+        with pytest.raises(ConfigError, match=f"`{key}` is .* but `init_from` brings its tokenizer"):
+            train(run / CONFIG, tmp_path / "x", settings=[f"init_from={run}", setting], reporter=SilentReporter())
+
+
+@pytest.mark.parametrize("text", ["a", "\n\n\n", "abcd"])
+def test_a_language_model_of_next_to_nothing_still_gets_its_report(tmp_path: Path, text: str) -> None:
+    (tmp_path / "train.txt").write_text(text, "utf-8")
+    (tmp_path / "dev.txt").write_text("\n", "utf-8")
+    source = {"kind": "lines", "unit": "stream"}
+    config = {
+        "task": "language_modelling",
+        "context": 5,
+        "data": {name: {**source, "path": str(tmp_path / f"{name}.txt")} for name in ("train", "dev")},
+        "text": {"source": {"kind": "character"}},
+        "model": {
+            "kind": "transformer_language_model",
+            "model_dim": 6,
+            "num_heads": 2,
+            "inner_dim": 7,
+            "num_layers": 1,
+        },
+        "training": {"max_steps": 1, "has_tensorboard": False},
+        "runtime": {"dtype": "float32", "threads": 1, "device": "cpu"},
+    }
+    out = train(config, tmp_path / "run", reporter=SilentReporter()).path
+    assert (out / "report.html").is_file()
+
+
+def test_a_label_that_was_never_trained_on_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("text\tlabel\na\tx\nb\ty\n", "utf-8")
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na\tx\nb\tz\n", "utf-8")
+    source = {"kind": "tsv", "source": "text", "label": "label"}
+    encoder = {"kind": "convolutional", "embedding_dim": 5, "filter_widths": [3], "num_filters": 2}
+    config = {
+        "task": "classification",
+        "data": {name: {**source, "path": str(tmp_path / f"{name}.tsv")} for name in ("train", "dev")},
+        "text": {"source": {"kind": "word"}},
+        "model": {"kind": "classifier", "encoder": encoder},
+        "training": {"max_steps": 1, "has_tensorboard": False},
+    }
+    with pytest.raises(DataError, match=r"dev\.tsv:3: the label 'z' is not one of the model's"):
+        train(config, tmp_path / "run", reporter=SilentReporter())

@@ -10,6 +10,7 @@ import typer
 
 from heedful.cli import demo, evaluate, info, predict, recipes, resume, score, train
 from heedful.core.errors import ConfigError, HeedfulError
+from heedful.text.lines import escape_line
 
 app = typer.Typer(
     help="Train, measure and use attention-based sequence models on your own pairs.",
@@ -31,7 +32,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()  # here, where a full disk is still told in words
     except HeedfulError as error:
-        print(f"heedful: {error}", file=sys.stderr)
+        _tell(str(error))
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     except BrokenPipeError:
         _silence_stdout()  # the reader has left
@@ -39,15 +40,20 @@ def main() -> None:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         remedy = " Free some space." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        print(f"heedful: {place}{error.strerror or error}.{remedy}", file=sys.stderr)
+        _tell(f"{place}{error.strerror or error}.{remedy}")
         _silence_stdout()
         sys.exit(1)
     except MemoryError:
-        print("heedful: out of memory. Try shorter lines, smaller batches or a smaller model.", file=sys.stderr)
+        _tell("out of memory. Try shorter lines, smaller batches or a smaller model.")
         sys.exit(1)
     except KeyboardInterrupt:
-        print("heedful: interrupted", file=sys.stderr)
+        _tell("interrupted")
         sys.exit(130)
+
+
+def _tell(message: str) -> None:
+    """Print a message; what files and arguments bring into it shows as text and does nothing to the terminal."""
+    print("\n".join(escape_line(line) for line in f"heedful: {message}".split("\n")), file=sys.stderr)
 
 
 def _open_streams() -> None:

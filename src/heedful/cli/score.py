@@ -1,6 +1,5 @@
 """``heedful score``."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -25,5 +24,5 @@ def score(
     model = runs.load(run, settings=settings or [])
     with runs.open_lines(file) as lines:
         for each in model.score(runs.split_pairs(lines, file or "stdin")):
-            print(json.dumps(each.to_values(), ensure_ascii=False) if as_json else each.to_line())
+            sys.stdout.write(runs.to_json_line(each.to_values()) if as_json else each.to_line() + "\n")
         sys.stdout.flush()

@@ -17,6 +17,7 @@ _HOMES = {
     "read_run": "config",
     "resume": "training_run",
     "split_pairs": "streams",
+    "to_json_line": "streams",
     "train": "training_run",
 }
 

@@ -8,6 +8,7 @@ from heedful.runs.spelling_demo import demo as demo
 from heedful.runs.streams import format_predictions as format_predictions
 from heedful.runs.streams import open_lines as open_lines
 from heedful.runs.streams import split_pairs as split_pairs
+from heedful.runs.streams import to_json_line as to_json_line
 from heedful.runs.training_run import RunOutcome as RunOutcome
 from heedful.runs.training_run import resume as resume
 from heedful.runs.training_run import train as train

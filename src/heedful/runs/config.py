@@ -117,8 +117,27 @@ def inherit(values: dict[str, Any]) -> dict[str, Any]:
     task = given.get("task")
     if values.get("task", task) != task:
         raise ConfigError(f"`task` is {values['task']!r}, but `init_from` is of the task {task!r}.")
+    check_text(values.get("text", {}), given.get("text", {}))
     shared = {key: {**given.get(key, {}), **values.get(key, {})} for key in ("text", "model")}
     return {"task": task, **values, **shared}
+
+
+def check_text(wanted: Any, given: Mapping[str, Any], place: str = "text") -> None:
+    """See that tokenizers are as in the bundle that is tuned further, for the run takes over its own.
+
+    Raises:
+        ConfigError: one is asked to be another.
+    """
+    if not isinstance(wanted, Mapping):
+        return
+    for key in ("source", "target", "is_joint") if place == "text" else wanted:
+        if isinstance(wanted.get(key), Mapping) and isinstance(given.get(key), Mapping):
+            check_text(wanted[key], given[key], f"{place}.{key}")
+        elif key in wanted and key in given and wanted[key] != given[key]:
+            raise ConfigError(
+                f"`{place}.{key}` is {wanted[key]!r}, but `init_from` brings its tokenizer with {given[key]!r}. "
+                "Leave the key out, or train without `init_from`."
+            )
 
 
 def anchor_paths(values: dict[str, Any], folder: Path) -> dict[str, Any]:

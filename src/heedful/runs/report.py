@@ -39,7 +39,7 @@ def report_run(folder: RunFolder, more: Sequence[Section] = ()) -> None:
     sections = [*_summary(folder), curves_section(records)]
     if samples:
         sections.append(samples_section(samples))
-    sections += _pictures(folder, [each.get("source") or each["prediction"][:40] for each in samples])
+    sections += _pictures(folder, [each.get("source") or each.get("prediction", "")[:40] for each in samples])
     sections += [*more, config_section(write_toml(config))]
     write_report(folder.report, config.get("description") or folder.path.name, sections)
 

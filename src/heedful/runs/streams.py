@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from heedful.core.errors import DataError
 from heedful.tasks.outcome import Prediction
@@ -64,7 +64,7 @@ def format_predictions(
     """
     for each in predictions:
         if output_format == "jsonl":
-            yield json.dumps(each.to_values(), ensure_ascii=False) + "\n"
+            yield to_json_line(each.to_values())
         elif output_format == "tsv":
             for rank, candidate in enumerate(each.candidates, start=1):
                 yield f"{each.line + 1}\t{rank}\t{candidate.score:.4f}\t{_cell(candidate.text)}\n"
@@ -77,6 +77,11 @@ def format_predictions(
             yield "\t".join(cells) + "\n"
         else:
             yield escape_line(each.text) + "\n"
+
+
+def to_json_line(values: dict[str, Any]) -> str:
+    """Return an object as one line of JSON; what some programs take for a line's end is escaped, as JSON allows."""
+    return escape_line(json.dumps(values, ensure_ascii=False)) + "\n"
 
 
 def _cell(text: str) -> str:

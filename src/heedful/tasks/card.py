@@ -5,6 +5,7 @@ from typing import Any
 
 from heedful.tasks.config import TaskConfig
 from heedful.tasks.outcome import Evaluation
+from heedful.text.lines import escape_line
 
 
 def write_card(config: TaskConfig, num_parameters: int, evaluation: Evaluation, data: Sequence[str]) -> str:
@@ -21,7 +22,7 @@ def write_card(config: TaskConfig, num_parameters: int, evaluation: Evaluation, 
     size = f"{num_parameters:,} parameters ({4 * num_parameters / 1e6:.1f} MB)"
     return "\n".join(
         [
-            f"# {config.description or values['task']}",
+            f"# {_plain(config.description or values['task'])}",
             "",
             f"A Heedful bundle: {values['task']}, model `{values['model']['kind']}`, {size}.",
             "",
@@ -35,7 +36,7 @@ def write_card(config: TaskConfig, num_parameters: int, evaluation: Evaluation, 
             "",
             "## Trained on",
             "",
-            *(data or ["(not recorded)"]),
+            *(map(_plain, data) if data else ["(not recorded)"]),
             "",
             "## Use",
             "",
@@ -53,3 +54,8 @@ def write_card(config: TaskConfig, num_parameters: int, evaluation: Evaluation, 
             "",
         ]
     )
+
+
+def _plain(text: str) -> str:
+    """Return text in which no page that shows the card finds a tag."""
+    return escape_line(text.replace("&", "&amp;").replace("<", "&lt;"))

@@ -84,7 +84,7 @@ class Classification(Task):
     def encode(self, example: Example, *, seed: int | None = None, truncations: Truncations | None = None) -> Row:
         """Return source symbols and the label's index."""
         source = self.codec.encode_source(example.source or "", seed, truncations=truncations, line=example.line)
-        label = None if example.label is None else self.classes.index(example.label)
+        label = None if example.label is None else self.classes.index(example.label, example.path, example.line)
         return Row(line=example.line - 1, source=source, label=label)
 
     def loss(self, batch: Batch, *, label_smoothing: float | None = None) -> LossSum:

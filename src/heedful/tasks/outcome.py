@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from heedful.text.lines import escape_line
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -93,7 +95,7 @@ class TargetScore:
 
     def to_line(self) -> str:
         """Return the whole, per word, and each word with its share, between tabs."""
-        words = " ".join(f"{each.word}:{each.log_prob:.3f}" for each in self.words)
+        words = escape_line(" ".join(f"{each.word}:{each.log_prob:.3f}" for each in self.words))
         return f"{self.log_prob:.4f}\t{self.log_prob_per_word:.4f}\t{words}"
 
 
