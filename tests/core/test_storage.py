@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from heedful.core import storage
-from heedful.core.storage import restore_folder, whole_folder, write_whole
+from heedful.core.storage import remove_abandoned, restore_folder, whole_folder, write_whole
 
 
 @pytest.fixture(params=["exchange", "two renames"])
@@ -50,3 +50,21 @@ def test_a_file_is_replaced_with_the_usual_rights(tmp_path: Path) -> None:
         assert (tmp_path / "file").read_bytes() == content
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "usual").stat().st_mode
     assert sorted(os.listdir(tmp_path)) == ["file", "usual"]
+
+
+def test_what_a_kill_left_beside_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / ".bundle.new.abc_1234").mkdir()
+    (tmp_path / ".bundle.new.abc_1234" / "part").touch()
+    (tmp_path / ".config.toml.abc_1234").touch()
+    kept = [".bundle.previous", ".bundle.other", "bundle.new.abc", ".bundles.new.abc", ".run-lock"]
+    for name in kept:
+        (tmp_path / name).mkdir()
+    for name in ("bundle", "config.toml"):
+        remove_abandoned(tmp_path / name)
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_an_error_names_the_file_that_is_meant(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write_whole(tmp_path / "nowhere" / "a.txt", b"")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "a.txt")

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import resource
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from heedful import load, resume
 from heedful.core.errors import BundleError, ConfigError, DataError, HeedfulError
 from heedful.runs import info
 from heedful.runs.training_run import CONFIG, RUN_LOCK, train
+from heedful.tasks import write_bundle
+from heedful.tasks.weights import save_weights
 from heedful.training import RunFolder, SilentReporter
 from heedful.training.checkpoint import Checkpoints
 
@@ -183,3 +187,17 @@ def test_a_label_that_was_never_trained_on_is_named_with_its_line(tmp_path: Path
     }
     with pytest.raises(DataError, match=r"dev\.tsv:3: the label 'z' is not one of the model's"):
         train(config, tmp_path / "run", reporter=SilentReporter())
+
+
+def test_a_bundle_on_a_full_disk_is_told_in_words(reverser: Path, tmp_path: Path) -> None:
+    model = load(reverser).model
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(BundleError, match=r"bundle: the bundle could not be written: File too large"):
+            write_bundle(tmp_path / "bundle", lambda folder: save_weights(model, folder / "model.safetensors"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,9 @@
 
 import contextlib
 import ctypes
+import glob
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -15,9 +17,10 @@ RENAME_EXCHANGE = 2
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a kill at any moment, finds the old content or the new, never a part."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with _named(path):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with _named(path), os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -48,6 +51,25 @@ def whole_folder(path: Path) -> Iterator[Path]:
         # After a switch this is the old content, after a failure the unfinished new one.
         shutil.rmtree(fresh, ignore_errors=True)
     _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let an error of the system name the file that is meant; a write alone does not say which it was."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove what a killed process left half-written beside a path. Nobody may be writing there."""
+    for each in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        ending = each.name[len(path.name) + 2 :]
+        if re.fullmatch(r"new\.\w+", ending):
+            shutil.rmtree(each, ignore_errors=True)
+        elif re.fullmatch(r"[a-z0-9_]{8}", ending) and each.is_file():
+            each.unlink(missing_ok=True)
 
 
 def restore_folder(path: Path) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from heedful.core.config import apply_settings, read_toml
 from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.core.runtime import choose_device
-from heedful.core.storage import write_whole
+from heedful.core.storage import remove_abandoned, write_whole
 from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
 from heedful.runs.loaded import LoadedModel, load
-from heedful.runs.preparation import prepare_fitting
+from heedful.runs.preparation import DIGESTS, prepare_fitting
 from heedful.runs.report import report_run
 from heedful.training import ConsoleReporter, Reporter, RunFolder, SilentReporter, is_first_process
 from heedful.training import resume as resume_training
@@ -124,6 +124,9 @@ def resume(path: Path | str, *, settings: Iterable[str] = (), reporter: Reporter
 
 
 def _run(run: RunConfig, folder: RunFolder, reporter: Reporter, *, is_resumed: bool = False) -> RunOutcome:
+    if is_first_process():
+        for place in (folder.path / CONFIG, folder.path / DIGESTS, folder.bundle, folder.report):
+            remove_abandoned(place)
     choose_device(run.runtime.device)  # one that is not there shows before the data are read
     is_begun = Checkpoints(folder.checkpoints).last() is not None
     fitting = prepare_fitting(run, folder.path, reporter.note, is_begun=is_begun)

@@ -1,5 +1,8 @@
 """Weights of a model as one safetensors file: float32 masters, a shared weight once."""
 
+import errno
+import os
+import re
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -11,12 +14,22 @@ from heedful.core.weights import copy_tensors, find_difference, model_tensors
 
 
 def save_weights(model: nn.Module, file: Path) -> None:
-    """Write the weights; floating-point ones as float32."""
+    """Write the weights; floating-point ones as float32.
+
+    Raises:
+        OSError: the disk is full or fails.
+    """
     tensors = {}
     for name, tensor in model_tensors(model).items():
         tensor = tensor.cpu()
         tensors[name] = (tensor.float() if tensor.is_floating_point() else tensor).contiguous()
-    save_file(tensors, file)
+    try:
+        save_file(tensors, file)
+    except SafetensorError as error:
+        # It tells what the system said in words alone; the number lets a full disk be known as one.
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(file)) from error
 
 
 def load_weights(model: nn.Module, file: Path) -> None:
