@@ -2,13 +2,14 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from heedful.cli.main import main
+from heedful.cli.main import be_neighbourly, main
 
 
 class Terminal:
@@ -69,6 +70,8 @@ def test_score(run: Terminal, reverser: Path) -> None:
     assert right[2].startswith("ba:-") and " </s>:-" in right[2]
     assert run("score", reverser, "--json", text="ab\tba\n") == 0
     assert json.loads(run.out)["num_tokens"] == 3
+    assert run("score", reverser, "--header", text="source\ttarget\nab\tba\n") == 0
+    assert run.out.count("\n") == 1 and " </s>:-" in run.out and run.out.split("\t")[2].startswith("ba:-")
     assert run("score", reverser, text="ab\tba\nab\n") == 1
     assert run.err.startswith("heedful: line 2: a source is missing")
 
@@ -146,3 +149,22 @@ def test_a_message_does_nothing_to_the_terminal(run: Terminal) -> None:
 def test_words_of_scores_do_nothing_to_the_terminal(run: Terminal, reverser: Path) -> None:
     assert run("score", reverser, text="ab\tb\x1b\x07a\n") == 0
     assert "\x1b" not in run.out and "\x07" not in run.out
+
+
+def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the library's own patience, a program on one of two cores made training many times slower."""
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    be_neighbourly()
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    be_neighbourly()
+    assert "GOMP_SPINCOUNT" not in os.environ
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    be_neighbourly()
+    assert 0 < int(os.environ["GOMP_SPINCOUNT"]) < 100_000
+
+
+def test_torch_is_not_loaded_before_threads_are_told_how_to_wait() -> None:
+    code = "import sys, heedful.cli.main; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

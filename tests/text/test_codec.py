@@ -32,6 +32,13 @@ def test_joint_is_one_vocabulary_of_both_sides() -> None:
     assert "z" not in apart.decode_target(apart.encode_target("zwei"))
 
 
+def test_summary_tells_the_sizes_that_came_about() -> None:
+    joint, apart = train(is_joint=True), train()
+    assert joint.summary() == f"{joint.source_size} symbols for source and target"
+    assert apart.summary() == f"{apart.source_size} source symbols and {apart.target_size} target symbols"
+    assert train([("to be", None)]).summary() == "9 source symbols"  # four reserved, and t, o, b, e, space
+
+
 def test_sides_that_a_task_has_not() -> None:
     only_target = train([(None, "to be"), (None, "or not")], is_joint=True)
     assert only_target.source is None and only_target.source_size is None and not only_target.is_shared

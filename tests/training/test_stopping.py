@@ -17,7 +17,8 @@ from heedful.training.guard import GuardConfig, GuardMemory, find_fault, watch_l
 from heedful.training.loop import Trainer
 from heedful.training.processes import Alone
 from heedful.training.progress import SilentReporter
-from heedful.training.state import random_states, random_states_kept
+from heedful.training.state import State, random_states, random_states_kept
+from heedful.training.stopping import is_validation_due
 
 
 def test_patience_ends_training_and_the_best_is_kept(tmp_path: Path) -> None:
@@ -50,6 +51,18 @@ def test_unknown_metric_is_told_before_training(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`training.metric` is `blue`"):
         train(task, make_config(metric="blue"), RUNTIME, RunFolder(tmp_path / "run"))
     assert task.num_losses == 0
+
+
+def test_short_epochs_of_a_run_by_the_clock_are_not_all_validated() -> None:
+    """600 pairs are few batches, and a validation takes longer than an epoch: without a pause it took nearly all."""
+    by_clock = make_config(max_steps=None, max_minutes=10, validate_every=None)
+    state = State(step=9, position=Position(epoch=3, batch=0), validated_step=6, validated_epoch=2, validated_s=100.0)
+    state.elapsed_s = 129.0
+    assert not is_validation_due(by_clock, state)
+    state.elapsed_s = 130.0
+    assert is_validation_due(by_clock, state)
+    state.position = Position(epoch=2, batch=5)
+    assert not is_validation_due(by_clock, state)
 
 
 def test_epochs_end_training_and_are_validated(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_plain_lines_without_a_terminal(tmp_path: Path) -> None:
         r"step 4  epoch 2  loss [\d.]+  rate [\d.]+  [\d,]+ targets/s  [\d.]+ s",
         r"Training went wrong at step 5: the loss is nan. It goes on from the checkpoint of step 0 with 0.5 times .*",
         r"step 4  epoch 3  loss .*",
-        r"step 6  held-out loss [\d.]+  exactness -[\d.]+  \(best so far\)  in [\d.]+ s",
+        r"step 6  held-out loss [\d.]+  exactness -[\d.]+  \(best so far\)  \(measured in [\d.]+ s\)",
         r"step 8  epoch 4  loss .*",
         r"step 9  held-out loss .*",
     ]

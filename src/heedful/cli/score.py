@@ -1,5 +1,6 @@
 """``heedful score``."""
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,9 @@ def score(
         Path | None,
         typer.Argument(help="Rows of source, tab, target (a language model: target alone); stdin when left out."),
     ] = None,
+    has_header: Annotated[
+        bool, typer.Option("--header", help="The first row names the columns: leave it out.")
+    ] = False,
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
@@ -23,6 +27,7 @@ def score(
 
     model = runs.load(run, settings=settings or [])
     with runs.open_lines(file) as lines:
-        for each in model.score(runs.split_pairs(lines, file or "stdin")):
+        rows = itertools.islice(runs.split_pairs(lines, file or "stdin"), int(has_header), None)
+        for each in model.score(rows):
             sys.stdout.write(runs.to_json_line(each.to_values()) if as_json else each.to_line() + "\n")
         sys.stdout.flush()

@@ -47,7 +47,7 @@ def prepare_fitting(config: RunConfig, folder: Path, note: Note, *, is_begun: bo
     task = task_class(config.task)(config.task, data.codec, data.labels)
     if config.init_from is not None and not is_begun:
         load_weights(task.model, open_bundle(Path(config.init_from)).weights)
-    note(f"{config.task.model.kind} with {task.num_parameters:,} parameters")
+    note(f"{data.codec.summary()}; {config.task.model.kind} with {task.num_parameters:,} parameters")
     batches = _batches(config, data)
     if isinstance(batches, LineBatches):
         note(batches.waste().summary())

@@ -88,6 +88,13 @@ class Codec:
         """Number of target ids, or None without a target."""
         return None if self.target is None else self.target.size
 
+    def summary(self) -> str:
+        """Return the sizes of the vocabularies, which a small corpus may make smaller than was wished for."""
+        if self.is_shared:
+            return f"{self.source_size:,} symbols for source and target"
+        sides = {"source": self.source_size, "target": self.target_size}
+        return " and ".join(f"{size:,} {side} symbols" for side, size in sides.items() if size is not None)
+
     def normalize(self, text: str) -> str:
         """Return the text as the tokenizers see it (references must be compared in this form)."""
         return self.config.normalize(text)

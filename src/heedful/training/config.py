@@ -34,7 +34,8 @@ class TrainingConfig(Config):
         max_minutes: time after which it ends, all parts of a resumed run together.
         max_epochs: passes over the data after which it ends.
         validate_every: updates between validations.
-        validate_minutes: minutes between them. Both absent: one after each epoch. There is always one at the end.
+        validate_minutes: minutes between them. Both absent: one after each epoch, with
+            ``max_minutes`` about 20 in all at most. There is always one at the end.
         metric: the score that says which validation was best.
         patience: validations without a better score after which training ends; absent: it does not.
         log_every: updates between lines of the log.

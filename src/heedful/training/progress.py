@@ -94,7 +94,8 @@ def describe_training(record: TrainRecord) -> str:
 def describe_validation(record: ValidationRecord) -> str:
     """Return a validation as a line."""
     best = "  (best so far)" if record.is_best else ""
-    return f"step {record.step:,}  held-out {describe_scores(record.scores)}{best}  in {describe_time(record.seconds)}"
+    took = describe_time(record.seconds)
+    return f"step {record.step:,}  held-out {describe_scores(record.scores)}{best}  (measured in {took})"
 
 
 def describe_rollback(record: RollbackRecord) -> str:

@@ -13,6 +13,8 @@ from heedful.core.types import Trainable
 from heedful.training.config import TrainingConfig
 from heedful.training.state import Best, State
 
+MOST_EPOCH_VALIDATIONS = 20
+
 Reason = Literal["max_steps", "max_minutes", "max_epochs", "patience", "signal"]
 
 
@@ -51,14 +53,19 @@ def find_reason(config: TrainingConfig, state: State) -> Reason | None:
 
 
 def is_validation_due(config: TrainingConfig, state: State) -> bool:
-    """Say whether it is time to validate."""
+    """Say whether it is time to validate.
+
+    After each epoch, unless told otherwise. Where the clock ends training, small data would have so many short epochs
+    that validation took most of the time: then at most `MOST_EPOCH_VALIDATIONS`, evenly spread.
+    """
     if state.step == state.validated_step:
         return False
     if config.validate_every is not None:
         return state.step % config.validate_every == 0
     if config.validate_minutes is not None:
         return state.elapsed_s - state.validated_s >= 60 * config.validate_minutes
-    return state.position.epoch > state.validated_epoch
+    pause_s = 60 * config.max_minutes / MOST_EPOCH_VALIDATIONS if config.max_minutes is not None else 0.0
+    return state.position.epoch > state.validated_epoch and state.elapsed_s - state.validated_s >= pause_s
 
 
 def remember_best(trainable: Trainable, metric: str, scores: dict[str, float], state: State) -> bool:
