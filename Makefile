@@ -21,6 +21,7 @@ install: .venv/.installed
 .venv/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Heedful needs Python 3.11 or newer. Try: make $(or $(MAKECMDGOALS),install) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo 'Installing into .venv: PyTorch and the rest, some minutes the first time'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,demo]'
 	@touch $@

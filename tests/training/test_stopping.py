@@ -56,7 +56,8 @@ def test_unknown_metric_is_told_before_training(tmp_path: Path) -> None:
 def test_short_epochs_of_a_run_by_the_clock_are_not_all_validated() -> None:
     """600 pairs are few batches, and a validation takes longer than an epoch: without a pause it took nearly all."""
     by_clock = make_config(max_steps=None, max_minutes=10, validate_every=None)
-    state = State(step=9, position=Position(epoch=3, batch=0), validated_step=6, validated_epoch=2, validated_s=100.0)
+    state = State(step=9, position=Position(epoch=3, batch=0), validated_step=6, validated_epoch=2, validated_s=80.0)
+    state.validation_s = 20.0
     state.elapsed_s = 129.0
     assert not is_validation_due(by_clock, state)
     state.elapsed_s = 130.0

@@ -51,6 +51,16 @@ def test_plain_lines_without_a_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in out.getvalue()
 
 
+def test_an_end_within_the_warm_up_is_told(tmp_path: Path) -> None:
+    out = io.StringIO()
+    for steps in (4, 5):
+        reporter = ConsoleReporter(Console(file=out, width=40))
+        train(ToyTask(), make_config(max_steps=steps), RUNTIME, RunFolder(tmp_path / str(steps)), reporter)
+    early, late = (line for line in out.getvalue().splitlines() if line.startswith("Training ended"))
+    assert "before the end of the warm-up of 5 updates" in early and "training.schedule.warmup_steps" in early
+    assert "warm-up" not in late
+
+
 def test_bar_at_a_terminal(tmp_path: Path) -> None:
     out = io.StringIO()
     reporter = ConsoleReporter(Console(file=out, width=150, force_terminal=True))

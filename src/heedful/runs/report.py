@@ -58,7 +58,7 @@ def _summary(folder: RunFolder) -> list[Section]:
         ("task", facts.task),
         ("model", f"{facts.model}, {facts.num_parameters:,} parameters"),
         ("size of the bundle", f"{facts.size_bytes / 1e6:.1f} MB"),
-        *((f"dev {name}", f"{entry['value']:.4f}") for name, entry in facts.scores.items()),
+        *((f"dev {name}", f"{entry['value']:.4g}") for name, entry in facts.scores.items()),
     ]
     return [table_section("Summary", ["what", "value"], rows)]
 

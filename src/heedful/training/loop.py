@@ -126,11 +126,13 @@ class Verdict:
         was_finished: no signal broke it off.
         best: the best validation so far.
         num_worse: validations since.
+        seconds: that the validation took.
     """
 
     was_finished: bool
     best: Best | None
     num_worse: int
+    seconds: float
 
 
 _VERDICT = TypeAdapter(Verdict)
@@ -180,7 +182,7 @@ class Trainer:
                 raise TrainingError(self.archive.explain(error, self.state.step)) from error
             finally:
                 self.archive.events.close()
-        self.archive.reporter.note(_describe_end(reason, self.state))
+        self.archive.reporter.note(_describe_end(reason, self.state, self.config.schedule.warmup_steps))
         return Outcome(reason, self.state)
 
     def _open(self, *, is_resumed: bool) -> None:
@@ -313,9 +315,12 @@ class Trainer:
 
     def _validate(self) -> None:
         """Let the first process validate; all of them then know what it found, or that it was broken off."""
+        begun = time.monotonic()
         was_finished = self._validate_here() if self.group.is_first else True
         state = self.state
-        own = json.dumps(dataclasses.asdict(Verdict(was_finished, state.best, state.num_worse)))
+        own = json.dumps(
+            dataclasses.asdict(Verdict(was_finished, state.best, state.num_worse, time.monotonic() - begun))
+        )
         verdict = _VERDICT.validate_python(json.loads(self.group.share_text(own)))
         self._is_saved = False
         if not verdict.was_finished:
@@ -323,7 +328,7 @@ class Trainer:
             return
         state.best, state.num_worse = verdict.best, verdict.num_worse
         state.validated_step, state.validated_epoch = state.step, state.position.epoch
-        state.validated_s = state.elapsed_s
+        state.validated_s, state.validation_s = state.elapsed_s, verdict.seconds
 
     def _validate_here(self) -> bool:
         begun = time.monotonic()
@@ -352,7 +357,7 @@ class Trainer:
             self.model.train()
 
 
-def _describe_end(reason: Reason, state: State) -> str:
+def _describe_end(reason: Reason, state: State, warmup_steps: int) -> str:
     why = {
         "max_steps": "`training.max_steps` is reached",
         "max_minutes": "`training.max_minutes` is reached",
@@ -361,4 +366,8 @@ def _describe_end(reason: Reason, state: State) -> str:
         "signal": "it was asked to stop; resume it to go on",
     }[reason]
     best = f" The best validation was at step {state.best.step:,}." if state.best else ""
-    return f"Training ended at step {state.step:,}: {why}.{best}"
+    early = (
+        f" That was before the end of the warm-up of {warmup_steps:,} updates, so the learning rate never reached its "
+        "peak. Train longer, or try a lower `training.schedule.warmup_steps`."
+    )
+    return f"Training ended at step {state.step:,}: {why}.{best}{early if state.step < warmup_steps else ''}"

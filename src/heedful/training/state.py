@@ -57,6 +57,7 @@ class State:
         norm: of the last gradient, before clipping.
         window: sums for the next line of the log.
         validated_step: where the last validation was; with its epoch and time.
+        validation_s: how long it took.
         best: the best validation so far.
         num_worse: validations since the best.
         guard: the divergence guard's memory.
@@ -72,6 +73,7 @@ class State:
     validated_step: int = 0
     validated_epoch: int = 0
     validated_s: float = 0.0
+    validation_s: float = 0.0
     best: Best | None = None
     num_worse: int = 0
     guard: GuardMemory = field(default_factory=GuardMemory)

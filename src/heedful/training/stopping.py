@@ -64,8 +64,10 @@ def is_validation_due(config: TrainingConfig, state: State) -> bool:
         return state.step % config.validate_every == 0
     if config.validate_minutes is not None:
         return state.elapsed_s - state.validated_s >= 60 * config.validate_minutes
-    pause_s = 60 * config.max_minutes / MOST_EPOCH_VALIDATIONS if config.max_minutes is not None else 0.0
-    return state.position.epoch > state.validated_epoch and state.elapsed_s - state.validated_s >= pause_s
+    if state.position.epoch <= state.validated_epoch or config.max_minutes is None:
+        return state.position.epoch > state.validated_epoch
+    pause_s = 60 * config.max_minutes / MOST_EPOCH_VALIDATIONS
+    return state.elapsed_s - state.validated_s - state.validation_s >= pause_s
 
 
 def remember_best(trainable: Trainable, metric: str, scores: dict[str, float], state: State) -> bool:
