@@ -48,7 +48,7 @@ def test_the_demo_runs_twice(
         runs.demo(tmp_path / "demo", settings=SHORT)
     out = capsys.readouterr().out
     assert "Yolchuyeva" in out and "heedfulness" in out and "▏" in out
-    assert (tmp_path / "demo" / "report.html").is_file()
+    assert "held-out words" in (tmp_path / "demo" / "report.html").read_text("utf-8")
     assert json.loads((tmp_path / "demo" / "history.jsonl").read_text("utf-8").splitlines()[-1])["step"] == 2
 
 

@@ -16,9 +16,11 @@ from heedful.core.storage import write_whole
 from heedful.runs.attending import picture_of
 from heedful.runs.config import read_run
 from heedful.runs.loaded import LoadedModel, load
+from heedful.runs.report import report_run
 from heedful.runs.training_run import begin
 from heedful.tasks import Evaluation
 from heedful.training import ConsoleReporter, RunFolder
+from heedful.training.report import table_section
 
 RECIPE = "pronounce-demo"
 DICTIONARY = "cmudict.tsv"
@@ -50,7 +52,9 @@ def demo(out: Path = Path("runs/demo"), *, settings: Iterable[str] = ()) -> Eval
     outcome = begin(read_run(RECIPE, [*paths, *settings]), RunFolder(out), ConsoleReporter())
     model = load(outcome.path, settings=["runtime.dtype=auto"])
     evaluation = model.evaluate("test")
-    _print_table(evaluation)
+    rows = _error_rates(evaluation)
+    _print_table(rows)
+    report_run(RunFolder(out), [table_section("Errors in percent", ["what", "words", "phonemes"], rows)])
     _print_words(model, {word for word, _ in entries})
     print(f"\nCurves, samples and attention: {out / 'report.html'}\nAsk it more: heedful predict {out}")
     return evaluation
@@ -94,12 +98,17 @@ def as_table(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield f"{split_of(word)}\t{word}\t{phonemes}"
 
 
-def _print_table(evaluation: Evaluation) -> None:
+def _error_rates(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    """Return who made how many errors: this model, then the published ones."""
     scores = evaluation.scores()
     ours = (f"this model, {evaluation.num_lines:,} held-out words", scores["sequence_error"], scores["per"])
+    return [(name, f"{words:.2f}", f"{phonemes:.2f}") for name, words, phonemes in (ours, *PUBLISHED)]
+
+
+def _print_table(rows: Iterable[tuple[str, str, str]]) -> None:
     print(f"\n{'Errors in percent':56}  {'words':>6}  {'phonemes':>8}")
-    for name, words, phonemes in (ours, *PUBLISHED):
-        print(f"{name:56}  {words:6.2f}  {phonemes:8.2f}")
+    for name, words, phonemes in rows:
+        print(f"{name:56}  {words:>6}  {phonemes:>8}")
 
 
 def _print_words(model: LoadedModel, known: set[str]) -> None:
