@@ -123,7 +123,7 @@ def scores(row: dict[str, Any]) -> str:
 def render(values: dict[str, Any]) -> str:
     """Return the page of results."""
     rows = [values["rows"][recipe.name] for recipe in RECIPES if recipe.name in values["rows"]]
-    header = ["recipe", "test scores", "asked for", "reference", "parameters", "training minutes", "updates", "seeds"]
+    header = ["recipe", "test scores", "asked for", "reference", "parameters", "training minutes", "threads", "updates", "seeds"]
     cells = [
         [
             row["recipe"],
@@ -132,6 +132,7 @@ def render(values: dict[str, Any]) -> str:
             row["reference"],
             row["runs"][0]["parameters"],
             round(statistics.mean(run["minutes"] for run in row["runs"]), 1),
+            row["runs"][0]["threads"],
             round(statistics.mean(run["updates"] for run in row["runs"])),
             ", ".join(str(run["seed"]) for run in row["runs"]),
         ]
