@@ -123,7 +123,17 @@ def scores(row: dict[str, Any]) -> str:
 def render(values: dict[str, Any]) -> str:
     """Return the page of results."""
     rows = [values["rows"][recipe.name] for recipe in RECIPES if recipe.name in values["rows"]]
-    header = ["recipe", "test scores", "asked for", "reference", "parameters", "training minutes", "threads", "updates", "seeds"]
+    header = [
+        "recipe",
+        "test scores",
+        "asked for",
+        "reference",
+        "parameters",
+        "training minutes",
+        "threads",
+        "updates",
+        "seeds",
+    ]
     cells = [
         [
             row["recipe"],
