@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.attention.tap import Tap
+from heedful.attention.tap import Gates, Tap
 from heedful.core.types import Batch
 from heedful.models.interfaces import AttentionSite, Classifies, Generates, Model
 
@@ -82,21 +82,22 @@ class Recording:
 
 
 @torch.no_grad()
-def record(model: Model, batch: Batch, pattern: str = "*.weights") -> Recording:
+def record(model: Model, batch: Batch, pattern: str = "*.weights", *, gates: Gates | None = None) -> Recording:
     """Let a model read a batch, the given target included, and record what it attends to.
 
     Dropout is off meanwhile. A model that generates reads the source, and the target where the batch has one.
+    Heads may be scaled meanwhile by gates.
     """
     recorder = Recorder(pattern)
     was_training = model.training
     model.eval()
     try:
         if isinstance(model, Classifies):
-            model.classify(batch, tap=recorder)
+            model.classify(batch, tap=recorder, gates=gates)
         elif isinstance(model, Generates):
-            memory = model.encode(batch, tap=recorder)
+            memory = model.encode(batch, tap=recorder, gates=gates)
             if batch.target is not None:
-                model.decode(memory, batch.target_input, tap=recorder)
+                model.decode(memory, batch.target_input, tap=recorder, gates=gates)
     finally:
         model.train(was_training)
     return Recording(batch, model.attention_sites(), recorder.seen)
