@@ -8,17 +8,21 @@ _HOMES = {
     "RunConfig": "config",
     "RunOutcome": "training_run",
     "demo": "spelling_demo",
+    "draw_positions": "positions_page",
     "format_predictions": "streams",
     "info": "facts",
     "is_first_process": "training_run",
     "list_recipes": "recipes",
     "load": "loaded",
     "open_lines": "streams",
+    "positions": "position_tables",
+    "positions_to_text": "position_tables",
     "read_run": "config",
     "resume": "training_run",
     "split_pairs": "streams",
     "to_json_line": "streams",
     "train": "training_run",
+    "write_positions_page": "positions_page",
 }
 
 __all__ = list(_HOMES)

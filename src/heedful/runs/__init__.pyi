@@ -3,6 +3,10 @@ from heedful.runs.config import read_run as read_run
 from heedful.runs.facts import info as info
 from heedful.runs.loaded import LoadedModel as LoadedModel
 from heedful.runs.loaded import load as load
+from heedful.runs.position_tables import positions as positions
+from heedful.runs.position_tables import positions_to_text as positions_to_text
+from heedful.runs.positions_page import draw_positions as draw_positions
+from heedful.runs.positions_page import write_positions_page as write_positions_page
 from heedful.runs.recipes import list_recipes as list_recipes
 from heedful.runs.spelling_demo import demo as demo
 from heedful.runs.streams import format_predictions as format_predictions
