@@ -26,6 +26,10 @@ def predict(
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
     n_best: Annotated[int | None, typer.Option("--n-best", help="Candidates written for each line.")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write each candidate's score too.")] = False,
+    alignments: Annotated[
+        bool,
+        typer.Option("--alignments", help="Write after each text which source word each of its words goes with."),
+    ] = False,
     output_format: Annotated[
         Format,
         typer.Option(
@@ -43,6 +47,8 @@ def predict(
         # A person at a terminal is answered at once; files are read in chunks, so that like lengths go together.
         chunk_lines = 1 if file is None and sys.stdin.isatty() else 1024
         predictions = model.predict(lines, beam_size=beam, num_best=n_best, chunk_lines=chunk_lines)
+        if alignments:
+            predictions = runs.align_predictions(model, predictions, chunk_lines=chunk_lines)
         for text in runs.format_predictions(predictions, output_format.value, with_scores=scores):
             sys.stdout.write(text)
             if chunk_lines == 1:

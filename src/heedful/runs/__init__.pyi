@@ -1,3 +1,10 @@
+from heedful.runs.alignments import align as align
+from heedful.runs.alignments import align_predictions as align_predictions
+from heedful.runs.alignments import choose_alignment as choose_alignment
+from heedful.runs.alignments import evaluate_alignments as evaluate_alignments
+from heedful.runs.alignments import format_links as format_links
+from heedful.runs.alignments import read_gold as read_gold
+from heedful.runs.alignments import save_choice as save_choice
 from heedful.runs.config import RunConfig as RunConfig
 from heedful.runs.config import read_run as read_run
 from heedful.runs.facts import info as info
@@ -11,6 +18,7 @@ from heedful.runs.recipes import list_recipes as list_recipes
 from heedful.runs.spelling_demo import demo as demo
 from heedful.runs.streams import format_predictions as format_predictions
 from heedful.runs.streams import open_lines as open_lines
+from heedful.runs.streams import read_pairs as read_pairs
 from heedful.runs.streams import split_pairs as split_pairs
 from heedful.runs.streams import to_json_line as to_json_line
 from heedful.runs.training_run import RunOutcome as RunOutcome

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from heedful.analysis.alignment_files import format_links
 from heedful.core.errors import DataError
-from heedful.tasks.outcome import Prediction
+from heedful.tasks.outcome import Candidate, Prediction
 from heedful.text.lines import escape_line, read_lines
 
 Format = Literal["text", "tsv", "jsonl"]
@@ -51,6 +52,21 @@ def split_pairs(lines: Iterable[str], path: Path | str = "pairs") -> Iterator[tu
         yield (source, target) if tab else (None, source)
 
 
+def read_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
+    """Read two files (``-`` for stdin) whose lines go together, all of them, so that nothing begins that cannot end.
+
+    Raises:
+        DataError: one cannot be read, or they have not as many lines.
+    """
+    with open_lines(source) as sources, open_lines(target) as targets:
+        columns = list(sources), list(targets)
+    if len(columns[0]) != len(columns[1]):
+        raise DataError(
+            f"{len(columns[1]):,} lines, but {source} has {len(columns[0]):,}. Each line needs its translation.", target
+        )
+    return list(zip(*columns, strict=True))
+
+
 def format_predictions(
     predictions: Iterable[Prediction], output_format: str, *, with_scores: bool = False
 ) -> Iterator[str]:
@@ -58,8 +74,8 @@ def format_predictions(
 
     Args:
         predictions: in order.
-        output_format: ``text``, one line a line (its candidates and scores between tabs); ``tsv``, a row a candidate
-            with line, rank, score and text; ``jsonl``, an object a line.
+        output_format: ``text``, one line a line (its candidates, scores and alignments between tabs); ``tsv``, a row a
+            candidate with line, rank, score, text and, where there is one, alignment; ``jsonl``, an object a line.
         with_scores: write scores in ``text`` too.
     """
     for each in predictions:
@@ -67,16 +83,19 @@ def format_predictions(
             yield to_json_line(each.to_values())
         elif output_format == "tsv":
             for rank, candidate in enumerate(each.candidates, start=1):
-                yield f"{each.line + 1}\t{rank}\t{candidate.score:.4f}\t{_cell(candidate.text)}\n"
-        elif with_scores or len(each.candidates) > 1:
-            cells = [
-                cell
-                for candidate in each.candidates
-                for cell in ([f"{candidate.score:.4f}"] if with_scores else []) + [_cell(candidate.text)]
-            ]
+                yield "\t".join([f"{each.line + 1}", f"{rank}", *_cells(candidate, with_scores=True)]) + "\n"
+        elif with_scores or len(each.candidates) > 1 or each.candidates[0].alignment is not None:
+            cells = [cell for candidate in each.candidates for cell in _cells(candidate, with_scores=with_scores)]
             yield "\t".join(cells) + "\n"
         else:
             yield escape_line(each.text) + "\n"
+
+
+def _cells(candidate: Candidate, *, with_scores: bool) -> list[str]:
+    """Return the columns of a candidate: its score if wished, its text, its alignment where it has one."""
+    score = [f"{candidate.score:.4f}"] if with_scores else []
+    links = [] if candidate.alignment is None else [format_links(candidate.alignment)]
+    return [*score, _cell(candidate.text), *links]
 
 
 def to_json_line(values: dict[str, Any]) -> str:

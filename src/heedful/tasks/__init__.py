@@ -1,6 +1,6 @@
 """Tasks bind data, model, loss, search and metrics: what is trained, kept in a bundle, and used."""
 
-from heedful.tasks.bundle import Bundle, find_bundle, open_bundle, write_bundle
+from heedful.tasks.bundle import Bundle, amend_bundle, find_bundle, open_bundle, write_bundle
 from heedful.tasks.catalogue import TASKS, restore_task, task_class
 from heedful.tasks.classification import Classification, ClassificationConfig
 from heedful.tasks.config import LossConfig, TaskConfig, ValidationConfig
@@ -30,6 +30,7 @@ __all__ = [
     "TranslationConfig",
     "ValidationConfig",
     "WordScore",
+    "amend_bundle",
     "find_bundle",
     "open_bundle",
     "restore_task",

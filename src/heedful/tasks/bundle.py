@@ -6,6 +6,7 @@ config.toml         the resolved configuration; ``training`` and ``runtime`` say
 *.model, *.json ..  tokenizers and labels, in the formats of `heedful.text`
 metrics.json        scores by name, each with its signature
 card.md             what this is, for people
+alignment.json      how words are aligned, where that was chosen (see `amend_bundle`)
 manifest.json       written last: format version, and size and sha256 of every other file
 ==================  ==================================================================================
 
@@ -18,7 +19,8 @@ import hashlib
 import importlib.metadata
 import json
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.toml"
 METRICS = "metrics.json"
 CARD = "card.md"
+ALIGNMENT = "alignment.json"
 MANIFEST = "manifest.json"
 REQUIRED = (WEIGHTS, CONFIG, METRICS)
 
@@ -78,19 +81,20 @@ class Bundle:
 
     def text_files(self) -> list[str]:
         """Return the names of the tokenizers' files and the labels."""
-        return [name for name in self.manifest["files"] if name not in (WEIGHTS, CONFIG, METRICS, CARD)]
+        return [name for name in self.manifest["files"] if name not in (WEIGHTS, CONFIG, METRICS, CARD, ALIGNMENT)]
 
     def size_bytes(self) -> int:
         """Return what all files take together."""
         return sum(entry["bytes"] for entry in self.manifest["files"].values())
 
 
-def write_bundle(path: Path, fill: Callable[[Path], None]) -> None:
+def write_bundle(path: Path, fill: Callable[[Path], None], *, about: Mapping[str, str] | None = None) -> None:
     """Write a bundle in place of `path`: all of it appears, or none.
 
     Args:
         path: where it will stand; what is there stays until the new one is whole.
         fill: writes every file but the manifest into the folder it is given.
+        about: what the manifest says of its making; absent means this version, now.
 
     Raises:
         BundleError: the disk is full or cannot be written; what stood there before still does.
@@ -98,13 +102,42 @@ def write_bundle(path: Path, fill: Callable[[Path], None]) -> None:
     try:
         with whole_folder(path) as folder:
             fill(folder)
-            manifest = json.dumps(_describe(folder), indent=2, sort_keys=True)
+            manifest = json.dumps(_describe(folder) | dict(about or {}), indent=2, sort_keys=True)
             (folder / MANIFEST).write_text(manifest + "\n", "utf-8")
     except OSError as error:
         remedy = " Free some space." if error.errno == errno.ENOSPC else ""
         raise BundleError(
             f"{path}: the bundle could not be written: {error.strerror}.{remedy} What stood there before is untouched."
         ) from error
+
+
+def amend_bundle(bundle: Bundle, name: str, content: bytes) -> None:
+    """Put a file into a bundle, or another in its place, with a manifest that fits: all of it appears, or none.
+
+    Who made the bundle and when stays as it was.
+
+    Raises:
+        BundleError: the disk is full or cannot be written, or the bundle was changed meanwhile; it is untouched.
+    """
+    created = {key: str(value) for key, value in bundle.manifest.items() if key in ("created", "heedful")}
+
+    def fill(folder: Path) -> None:
+        for each in bundle.manifest["files"]:
+            if each != name:
+                _link(bundle.path / each, folder / each)
+        (folder / name).write_bytes(content)
+        if _read_manifest(bundle.path) != bundle.manifest:
+            raise BundleError(f"{bundle.path}: changed while it was read. Try again when nothing writes there.")
+
+    write_bundle(bundle.path, fill, about=created)
+
+
+def _link(file: Path, copy: Path) -> None:
+    """Give a file a second name, which costs nothing; where the system cannot, copy it."""
+    try:
+        os.link(file, copy)
+    except OSError:
+        shutil.copy2(file, copy)
 
 
 def find_bundle(path: Path) -> Path:

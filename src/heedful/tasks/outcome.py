@@ -14,11 +14,18 @@ class Candidate:
         text: the output as text.
         score: what candidates are ranked by (for a search: the log-probability with its penalties).
         log_prob: natural logarithm of the model's probability of this output.
+        alignment: links from the source's words to the output's, both from 0, where they were asked for.
     """
 
     text: str
     score: float
     log_prob: float
+    alignment: tuple[tuple[int, int], ...] | None = None
+
+    def to_values(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        values: dict[str, Any] = {"text": self.text, "score": self.score, "log_prob": self.log_prob}
+        return values if self.alignment is None else values | {"alignment": [list(link) for link in self.alignment]}
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Prediction:
 
     def to_values(self) -> dict[str, Any]:
         """Return plain values for JSON; lines count from 1 as in an editor."""
-        candidates = [{"text": each.text, "score": each.score, "log_prob": each.log_prob} for each in self.candidates]
+        candidates = [each.to_values() for each in self.candidates]
         return {"line": self.line + 1, "source": self.source, "text": self.text, "candidates": candidates}
 
 
