@@ -27,6 +27,19 @@ def test_gated_variants_equal_their_definition(activation: str, gate: object) ->
     torch.testing.assert_close(layer(hidden), expected)
 
 
+@pytest.mark.parametrize("activation", ["gelu", "swiglu"])
+def test_a_removed_unit_equals_one_that_nobody_reads(activation: str) -> None:
+    layer = FeedForward(D, M, activation=activation)
+    torch.nn.init.normal_(layer.inner.bias)
+    hidden = torch.randn(2, 7, D)
+    with torch.no_grad():
+        layer.outer.weight[:, [0, 3]] = 0.0
+    expected = layer(hidden)
+    layer.keep_units([1, 2, 4])
+    assert layer.inner_dim == 3 and layer.inner.weight.shape == (6 if activation == "swiglu" else 3, D)
+    torch.testing.assert_close(layer(hidden), expected)
+
+
 def test_dropout_is_between_the_products() -> None:
     torch.manual_seed(2)
     layer = FeedForward(D, 1000, dropout=0.5)

@@ -9,6 +9,14 @@ from heedful.layers.transformer_stack import TransformerDecoder, TransformerEnco
 B, S, T, D = 2, 7, 5, 6
 
 
+class Watch(Tap):
+    def wants(self, point: str) -> bool:
+        return True
+
+    def visit(self, point: str, value: torch.Tensor) -> torch.Tensor:
+        return value
+
+
 def _randomize(module: torch.nn.Module) -> None:
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
@@ -25,7 +33,7 @@ def test_residuals_by_hand() -> None:
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_an_encoder_block_equals_its_parts(norm: str) -> None:
-    block = EncoderBlock(BlockSizes(model_dim=D, inner_dim=11, norm=norm), AttentionSizes(num_heads=3, head_dim=4))
+    block = EncoderBlock(BlockSizes(model_dim=D, norm=norm), AttentionSizes(num_heads=3, head_dim=4), 11)
     _randomize(block)
     hidden, mask = torch.randn(B, S, D), AttentionMask.padding(torch.arange(S) < torch.tensor([[S], [3]]))
     first, second = block.around_self_attention.norm, block.around_feed_forward.norm
@@ -40,7 +48,7 @@ def test_an_encoder_block_equals_its_parts(norm: str) -> None:
 
 def test_a_decoder_block_steps_as_it_reads() -> None:
     heads = AttentionSizes(num_heads=3, head_dim=4)
-    block = DecoderBlock(BlockSizes(model_dim=D, inner_dim=11), heads, AttentionSizes(num_heads=2, head_dim=5))
+    block = DecoderBlock(BlockSizes(model_dim=D), heads, AttentionSizes(num_heads=2, head_dim=5), 11)
     _randomize(block)
     hidden = torch.randn(B, T, D)
     pairs = block.cross_attention.project_memory(torch.randn(B, S, D))
@@ -52,16 +60,27 @@ def test_a_decoder_block_steps_as_it_reads() -> None:
         torch.testing.assert_close(step[:, 0], whole[:, place])
 
 
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_block_without_heads_computes_what_one_that_is_watched_does(norm: str) -> None:
+    none = AttentionSizes(num_heads=0, head_dim=4)
+    block = DecoderBlock(BlockSizes(model_dim=D, norm=norm), none, none, 11)
+    _randomize(block)
+    hidden = torch.randn(B, T, D)
+    pairs = block.cross_attention.project_memory(torch.randn(B, S, D))
+    source = Source(pairs, AttentionMask.padding(torch.ones(B, S) > 0))
+    mask = AttentionMask.causal(T)
+    skipped = block(hidden, mask, source)
+    torch.testing.assert_close(block(hidden, mask, source, tap=Watch()), skipped)
+    step, cache = block.step(hidden[:, 2, None], block.self_attention.start(B), source)
+    torch.testing.assert_close(step[:, 0], skipped[:, 2])
+    assert cache.select(torch.tensor([1, 1])).keys.shape == (2, 0, 0, 4)
+    skipped.sum().backward()
+    assert block.self_attention.output_bias.grad is not None
+
+
 def test_a_window_over_a_long_sequence_equals_its_steps_and_what_a_tap_sees() -> None:
-    class Watch(Tap):
-        def wants(self, point: str) -> bool:
-            return True
-
-        def visit(self, point: str, value: torch.Tensor) -> torch.Tensor:
-            return value
-
     decoder = TransformerDecoder(
-        BlockSizes(model_dim=D, inner_dim=11, window=2), [AttentionSizes(num_heads=2, head_dim=3)] * 2, None
+        BlockSizes(model_dim=D, window=2), [AttentionSizes(num_heads=2, head_dim=3)] * 2, None, [11, 13]
     )
     _randomize(decoder)
     hidden = torch.randn(B, 23, D)
@@ -74,9 +93,9 @@ def test_a_window_over_a_long_sequence_equals_its_steps_and_what_a_tap_sees() ->
 
 
 def test_a_window_hides_what_is_far() -> None:
-    sizes = BlockSizes(model_dim=D, inner_dim=11, window=1)
-    encoder = TransformerEncoder(sizes, [AttentionSizes(num_heads=2, head_dim=3)])
-    decoder = TransformerDecoder(sizes, [AttentionSizes(num_heads=2, head_dim=3)], None)
+    sizes = BlockSizes(model_dim=D, window=1)
+    encoder = TransformerEncoder(sizes, [AttentionSizes(num_heads=2, head_dim=3)], [11])
+    decoder = TransformerDecoder(sizes, [AttentionSizes(num_heads=2, head_dim=3)], None, [11])
     hidden = torch.randn(B, S, D)
     changed = hidden.clone()
     changed[:, 3] += torch.randn(B, D)

@@ -37,6 +37,15 @@ def test_each_site_has_its_own_heads() -> None:
     ]
 
 
+def test_each_feed_forward_layer_has_its_own_width() -> None:
+    model = _build(inner_dim={"encoder": 5, "decoder": [7, 2]})
+    assert {path: block.feed_forward.inner_dim for path, block in model.blocks().items()} == {
+        "encoder.layers.0": 5,
+        "decoder.layers.0": 7,
+        "decoder.layers.1": 2,
+    }
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -44,6 +53,9 @@ def test_each_site_has_its_own_heads() -> None:
         ({"num_heads": {"encoder": 3, "decoder": [3], "cross": 3}}, r"`model.num_heads.decoder` has 1 numbers"),
         ({"num_heads": {"encoder": 3, "decoder": 0, "cross": 3}}, r"`model.head_dim` is missing"),
         ({"num_heads": {"encoder": -1}, "head_dim": 2}, r"`model.num_heads.encoder` has a negative number"),
+        ({"inner_dim": {"encoder": 5}}, r"`model.inner_dim.decoder` must be at least 1 in every layer, but is 0"),
+        ({"inner_dim": {"encoder": 5, "decoder": [5]}}, r"`model.inner_dim.decoder` has 1 numbers"),
+        ({"inner_dim": 0}, r"`model.inner_dim` is 0"),
         ({"tied_embeddings": "all"}, r"Try `text.is_joint=true`"),
         ({"positions": "sinus"}, r"Did you mean `sinusoidal`"),
         ({"num_head": 5}, r"`model.num_head` is not a known key. Did you mean `num_heads`"),

@@ -43,6 +43,44 @@ def test_accumulated_batches_are_one_big_batch() -> None:
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
 
 
+class PenalisedTask(ToyTask):
+    """Pulls its embedding towards zero, the more the longer training lasts; its bias learns ten times as fast."""
+
+    def penalty(self, fraction: float) -> torch.Tensor:
+        return (2 + fraction) * self.model.embedding.weight.sum()
+
+    def rate_factors(self) -> dict[str, float]:
+        return {"output.bias": 10.0}
+
+
+def test_a_penalty_is_added_once_to_the_mean_loss_of_an_update() -> None:
+    plain, _, _ = compute(ToyTask(dropout=0.0), accumulate=3)
+    penalised, _, _ = compute(PenalisedTask(dropout=0.0), accumulate=3)
+    torch.testing.assert_close(penalised[0], plain[0] + 2)
+    for one, other in zip(penalised[1:], plain[1:], strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_penalty_is_told_how_far_training_is_and_some_parameters_learn_faster(tmp_path: Path) -> None:
+    told = []
+
+    class Listening(PenalisedTask):
+        def penalty(self, fraction: float) -> torch.Tensor:
+            told.append(fraction)
+            return 0 * super().penalty(fraction)
+
+    moved = {}
+    for kind in (ToyTask, Listening):
+        task = kind()
+        before = {name: each.detach().clone() for name, each in task.model.named_parameters()}
+        schedule = {"kind": "constant", "peak": 0.01}
+        train(task, make_config(max_steps=4, schedule=schedule), RUNTIME, RunFolder(tmp_path / kind.__name__))
+        moved[kind] = {name: (each - before[name]).abs().max() for name, each in task.model.named_parameters()}
+    assert told == [0.25, 0.5, 0.75, 1.0]
+    torch.testing.assert_close(moved[Listening]["output.bias"], 10 * moved[ToyTask]["output.bias"], rtol=0.5, atol=0)
+    assert moved[Listening]["embedding.weight"] < 2 * moved[ToyTask]["embedding.weight"]
+
+
 def test_accumulated_batches_in_bf16_leave_float32_gradients_near_those_of_float32() -> None:
     parts, _, _ = compute(ToyTask(dropout=0.0), torch.bfloat16, accumulate=3)
     whole, _, _ = compute(ToyTask(dropout=0.0, merged=3))

@@ -80,11 +80,29 @@ class MultiHeadAttention(nn.Module, ABC):
         context = attend_here(query, keys, values, mask=mask, dropout=self.dropout, tap=tap)
         if tap is not None:
             context = tap.visit("context", context)
-        gate_H = None if gates is None else gates.here()
-        if gate_H is not None:
-            context = context * gate_H.to(context.dtype)[:, None, None]
         context_BQX = context.transpose(1, 2).flatten(2)
-        return functional.linear(context_BQX, self.output_weight, self.output_bias)
+        return functional.linear(context_BQX, self._gated_output_weight(gates), self.output_bias)
+
+    def _gated_output_weight(self, gates: Gates | None) -> Tensor:
+        """Return the output projection with each head's columns scaled by its gate.
+
+        It is what scaling the head's context would give, at the cost of one small matrix: the gradient of a gate comes
+        out of the gradient of the weight, which is computed anyway.
+        """
+        gate_H = None if gates is None else gates.here()
+        if gate_H is None:
+            return self.output_weight
+        gate_X = gate_H.to(self.output_weight.dtype).repeat_interleave(self.head_dim)
+        return self.output_weight * gate_X
+
+    def constant(self) -> Float[Tensor, " D"] | None:
+        """Return what an attention without heads gives at every position: the output bias; None where there are heads.
+
+        Whoever holds it adds this and need not call it: nothing is left to compute.
+        """
+        if self.num_heads:
+            return None
+        return self.output_weight.new_zeros(len(self.output_weight)) if self.output_bias is None else self.output_bias
 
     def _keep_output_heads(self, heads: Sequence[int]) -> None:
         self.output_weight = _keep_rows(self.output_weight.T, heads, self.head_dim, transposed=True)

@@ -1,7 +1,7 @@
 """The types that rooms on one floor share: selectable rows, batches, sums of losses, steps, what can be trained."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -173,6 +173,20 @@ class Trainable(ABC):
     @abstractmethod
     def loss(self, batch: Batch) -> LossSum:
         """Return the training loss of a batch; an empty batch gives a sum and a count of 0."""
+
+    def penalty(self, fraction: float) -> Tensor | None:
+        """Return what each update adds once to its mean loss, however many micro-batches it has; None for nothing.
+
+        It is asked for once an update, in every process, when the losses are known.
+
+        Args:
+            fraction: share of training done, 0 to 1.
+        """
+        return None
+
+    def rate_factors(self) -> Mapping[str, float]:
+        """Return the factor on the learning rate of each parameter, by name, that learns faster or slower."""
+        return {}
 
     @abstractmethod
     def validate(self) -> Validation:

@@ -1,6 +1,6 @@
 """The position-wise feed-forward layer (Vaswani et al. 2017, 3.3) and its gated variants (Shazeer 2020, 2)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -52,6 +52,23 @@ class FeedForward(nn.Module):
         nn.init.xavier_uniform_(self.outer.weight)
         nn.init.zeros_(self.inner.bias)
         nn.init.zeros_(self.outer.bias)
+
+    @property
+    def inner_dim(self) -> int:
+        """How many inner units it has now."""
+        return self.outer.in_features
+
+    def keep_units(self, units: Sequence[int]) -> None:
+        """Remove all inner units but these; the parameters are new ones, so make optimisers afterwards.
+
+        A unit is a row of the inner weight (of a gated layer two, gate and value) and a column of the outer.
+        """
+        index = torch.as_tensor(list(units), dtype=torch.long, device=self.outer.weight.device)
+        rows = torch.cat([index, index + self.inner_dim]) if self.is_gated else index
+        self.inner.weight = nn.Parameter(self.inner.weight.detach()[rows])
+        self.inner.bias = nn.Parameter(self.inner.bias.detach()[rows])
+        self.outer.weight = nn.Parameter(self.outer.weight.detach()[:, index].contiguous())
+        self.inner.out_features, self.outer.in_features = len(rows), len(index)
 
     def forward(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Transform each position by itself."""

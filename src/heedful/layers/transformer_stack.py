@@ -18,11 +18,14 @@ class TransformerEncoder(nn.Module):
     Args:
         sizes: what all blocks share.
         self_heads: heads of each block's self-attention; as many blocks as entries.
+        inner_dims: inner width of each block's feed-forward layer.
     """
 
-    def __init__(self, sizes: BlockSizes, self_heads: Sequence[AttentionSizes]) -> None:
+    def __init__(self, sizes: BlockSizes, self_heads: Sequence[AttentionSizes], inner_dims: Sequence[int]) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderBlock(sizes, heads) for heads in self_heads)
+        self.layers = nn.ModuleList(
+            EncoderBlock(sizes, heads, inner_dim) for heads, inner_dim in zip(self_heads, inner_dims, strict=True)
+        )
         self.norm = final_norm(sizes)
 
     def blocks(self) -> list[EncoderBlock]:
@@ -52,15 +55,21 @@ class TransformerDecoder(nn.Module):
         sizes: what all blocks share.
         self_heads: heads of each block's self-attention; as many blocks as entries.
         cross_heads: heads of each block's attention to the source, or None.
+        inner_dims: inner width of each block's feed-forward layer.
     """
 
     def __init__(
-        self, sizes: BlockSizes, self_heads: Sequence[AttentionSizes], cross_heads: Sequence[AttentionSizes] | None
+        self,
+        sizes: BlockSizes,
+        self_heads: Sequence[AttentionSizes],
+        cross_heads: Sequence[AttentionSizes] | None,
+        inner_dims: Sequence[int],
     ) -> None:
         super().__init__()
         across = [None] * len(self_heads) if cross_heads is None else cross_heads
         self.layers = nn.ModuleList(
-            DecoderBlock(sizes, own, cross) for own, cross in zip(self_heads, across, strict=True)
+            DecoderBlock(sizes, own, cross, inner_dim)
+            for own, cross, inner_dim in zip(self_heads, across, inner_dims, strict=True)
         )
         self.norm = final_norm(sizes)
 

@@ -14,6 +14,7 @@ from heedful.core.config import Config
 from heedful.core.errors import ConfigError
 from heedful.core.types import Batch
 from heedful.layers.pooling import PoolingName, build_pooling
+from heedful.layers.transformer_block import TransformerBlock
 from heedful.models.interfaces import AttentionSite, Classifies, VocabularySizes
 from heedful.models.text_encoders import AnyTextEncoderConfig, ConvolutionalTextConfig, build_text_encoder
 
@@ -58,6 +59,10 @@ class Classifier(Classifies):
             width = self.encoder.output_dim
             sites.append(AttentionSite(path="pooling", kind="pooling", layer=0, num_heads=1, head_dim=width))
         return sites
+
+    def blocks(self) -> dict[str, TransformerBlock]:
+        """Return the encoder's."""
+        return self.encoder.blocks("encoder")
 
     def classify(self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None) -> Float[Tensor, "B C"]:
         """Return a logit for each class."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from heedful.attention.tap import Gates, Tap
 from heedful.core.types import Batch, Selectable
 from heedful.layers.output import OutputLayer
+from heedful.layers.transformer_block import TransformerBlock
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ class Model(nn.Module, ABC):
     @abstractmethod
     def attention_sites(self) -> list[AttentionSite]:
         """List every attention, from the input to the output; empty where there is none."""
+
+    def blocks(self) -> dict[str, TransformerBlock]:
+        """Return the Transformer blocks, whose heads and inner units can be removed, by path, e.g.
+        ``decoder.layers.0``; the paths of their attentions begin with it. Empty where there are none.
+        """
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,11 @@ from heedful.core.config import Config
 from heedful.core.types import Batch
 from heedful.layers.convolution import ConvolutionBank
 from heedful.layers.embedding import InputEmbedding, TokenEmbedding
+from heedful.layers.transformer_block import TransformerBlock
 from heedful.layers.transformer_stack import TransformerEncoder
 from heedful.models.interfaces import AttentionSite
 from heedful.models.recurrent_parts import RecurrentPartsConfig, check_directions
-from heedful.models.transformer_parts import TransformerPartsConfig, encoder_sites
+from heedful.models.transformer_parts import TransformerPartsConfig, blocks_by_path, encoder_sites
 
 
 class RecurrentTextConfig(RecurrentPartsConfig):
@@ -90,6 +91,10 @@ class TextEncoder(nn.Module, ABC):
     def sites(self, path: str) -> list[AttentionSite]:
         """List the attentions of the encoder, which stands at ``path``."""
 
+    def blocks(self, path: str) -> dict[str, TransformerBlock]:
+        """Return its Transformer blocks by path; it stands at ``path``."""
+        return {}
+
 
 class RecurrentTextEncoder(TextEncoder):
     """Embedding and recurrent layers."""
@@ -134,7 +139,11 @@ class TransformerTextEncoder(TextEncoder):
         super().__init__()
         self.output_dim = config.model_dim
         self.embedding = config.input_embedding(TokenEmbedding(vocabulary, config.model_dim))
-        self.reader = TransformerEncoder(config.block_sizes(), config.heads("encoder", config.num_layers))
+        self.reader = TransformerEncoder(
+            config.block_sizes(),
+            config.heads("encoder", config.num_layers),
+            config.inner_dims("encoder", config.num_layers),
+        )
 
     def forward(self, batch: Batch, *, tap: AnyTap = None, gates: Gates | None = None) -> Float[Tensor, "B S D"]:
         assert batch.source is not None
@@ -143,6 +152,9 @@ class TransformerTextEncoder(TextEncoder):
 
     def sites(self, path: str) -> list[AttentionSite]:
         return encoder_sites(self.reader, path)
+
+    def blocks(self, path: str) -> dict[str, TransformerBlock]:
+        return blocks_by_path(self.reader, path)
 
 
 TEXT_ENCODERS: dict[str, Callable[[Any, int], TextEncoder]] = {

@@ -12,10 +12,10 @@ from heedful.attention.masks import AttentionMask
 from heedful.attention.tap import Gates, Tap, scope_gates, scope_tap
 from heedful.core.types import Batch
 from heedful.layers.output import OutputLayer
-from heedful.layers.transformer_block import Source
+from heedful.layers.transformer_block import Source, TransformerBlock
 from heedful.layers.transformer_stack import TransformerDecoder, TransformerEncoder
 from heedful.models.interfaces import AttentionSite, Generates, Memory, State, VocabularySizes
-from heedful.models.transformer_parts import TransformerPartsConfig, decoder_sites, encoder_sites
+from heedful.models.transformer_parts import TransformerPartsConfig, blocks_by_path, decoder_sites, encoder_sites
 from heedful.models.tying import Tying, build_symbol_tables
 
 
@@ -78,9 +78,14 @@ class Transformer(Generates[TransformerMemory, TransformerState]):
         block = config.block_sizes()
         self.source_embedding = config.input_embedding(tables.source)
         self.target_embedding = config.input_embedding(tables.target)
-        self.encoder = TransformerEncoder(block, config.heads("encoder", config.encoder_layers))
+        self.encoder = TransformerEncoder(
+            block, config.heads("encoder", config.encoder_layers), config.inner_dims("encoder", config.encoder_layers)
+        )
         self.decoder = TransformerDecoder(
-            block, config.heads("decoder", config.decoder_layers), config.heads("cross", config.decoder_layers)
+            block,
+            config.heads("decoder", config.decoder_layers),
+            config.heads("cross", config.decoder_layers),
+            config.inner_dims("decoder", config.decoder_layers),
         )
         # No bias, as published: two of seven passes over all logits of a training step would be for it alone.
         self.output = OutputLayer(config.model_dim, len(tables.target.weight), weight=tables.output_weight, bias=False)
@@ -88,6 +93,10 @@ class Transformer(Generates[TransformerMemory, TransformerState]):
     def attention_sites(self) -> list[AttentionSite]:
         """List the encoder's, then the decoder's layer by layer."""
         return [*encoder_sites(self.encoder, "encoder"), *decoder_sites(self.decoder, "decoder")]
+
+    def blocks(self) -> dict[str, TransformerBlock]:
+        """Return the encoder's and the decoder's."""
+        return {**blocks_by_path(self.encoder, "encoder"), **blocks_by_path(self.decoder, "decoder")}
 
     def encode(self, batch: Batch, *, tap: Tap | None = None, gates: Gates | None = None) -> TransformerMemory:
         """Read the source, and project it for every decoder layer."""

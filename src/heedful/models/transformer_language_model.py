@@ -10,10 +10,11 @@ from torch import Tensor
 from heedful.attention.cache import KeyValueCache
 from heedful.attention.tap import Gates, Tap, scope_gates, scope_tap
 from heedful.layers.output import OutputLayer
+from heedful.layers.transformer_block import TransformerBlock
 from heedful.layers.transformer_stack import TransformerDecoder
 from heedful.models.interfaces import AttentionSite, State, VocabularySizes
 from heedful.models.language_model import LanguageModel, RowsMemory, build_tokens
-from heedful.models.transformer_parts import TransformerPartsConfig, decoder_sites
+from heedful.models.transformer_parts import TransformerPartsConfig, blocks_by_path, decoder_sites
 
 
 class TransformerLanguageModelConfig(TransformerPartsConfig):
@@ -53,13 +54,22 @@ class TransformerLanguageModel(LanguageModel[TransformerLanguageModelState]):
         super().__init__()
         tokens = build_tokens(config.kind, sizes, config.model_dim)
         self.target_embedding = config.input_embedding(tokens)
-        self.decoder = TransformerDecoder(config.block_sizes(), config.heads("decoder", config.num_layers), None)
+        self.decoder = TransformerDecoder(
+            config.block_sizes(),
+            config.heads("decoder", config.num_layers),
+            None,
+            config.inner_dims("decoder", config.num_layers),
+        )
         tied = None if config.tied_embeddings == "none" else tokens.weight
         self.output = OutputLayer(config.model_dim, len(tokens.weight), weight=tied, bias=False)
 
     def attention_sites(self) -> list[AttentionSite]:
         """List the self-attention of each layer."""
         return decoder_sites(self.decoder, "decoder")
+
+    def blocks(self) -> dict[str, TransformerBlock]:
+        """Return every block."""
+        return blocks_by_path(self.decoder, "decoder")
 
     def decode(
         self,

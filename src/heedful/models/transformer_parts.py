@@ -1,5 +1,6 @@
 """What the Transformer models have in common: the keys of their configurations and how these become layers."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import pydantic
@@ -10,7 +11,7 @@ from heedful.core.errors import ConfigError
 from heedful.layers.embedding import InputEmbedding, TokenEmbedding
 from heedful.layers.feed_forward import Activation
 from heedful.layers.positions import AnyPositionsConfig, SinusoidalPositionsConfig, build_positions
-from heedful.layers.transformer_block import AttentionSizes, BlockSizes
+from heedful.layers.transformer_block import AttentionSizes, BlockSizes, TransformerBlock
 from heedful.layers.transformer_stack import TransformerDecoder, TransformerEncoder
 from heedful.models.interfaces import AttentionSite
 
@@ -32,6 +33,18 @@ class PerSite(Config):
     cross: PerLayer = 0
 
 
+class PerStack(Config):
+    """A width for each feed-forward layer of a model.
+
+    Attributes:
+        encoder: of the encoder's.
+        decoder: of the decoder's.
+    """
+
+    encoder: PerLayer = 0
+    decoder: PerLayer = 0
+
+
 class TransformerPartsConfig(Config):
     """Keys of every Transformer.
 
@@ -39,7 +52,7 @@ class TransformerPartsConfig(Config):
         model_dim: width of the positions.
         num_heads: heads of each attention: a number, or a table ``{encoder = [8, 3, 0], decoder = 8, cross = 8}``.
         head_dim: width of one head, in the same forms; absent in a fresh model, which takes ``model_dim / num_heads``.
-        inner_dim: inner width of the feed-forward layers.
+        inner_dim: inner width of the feed-forward layers: a number, or a table ``{encoder = [64, 8], decoder = 64}``.
         activation: ``relu``, ``gelu``, or gated: ``glu``, ``reglu``, ``geglu``, ``swiglu``.
         norm: ``post`` (as published) or ``pre``.
         positions: ``sinusoidal`` (as published), ``learned``, ``rotary`` or ``none``, or a table with that ``kind``.
@@ -55,7 +68,7 @@ class TransformerPartsConfig(Config):
     model_dim: int = pydantic.Field(512, ge=1)
     num_heads: int | PerSite = 8
     head_dim: int | PerSite | None = None
-    inner_dim: int = pydantic.Field(2048, ge=1)
+    inner_dim: pydantic.PositiveInt | PerStack = 2048
     activation: Activation = "relu"
     norm: Literal["post", "pre"] = "post"
     positions: AnyPositionsConfig = SinusoidalPositionsConfig()
@@ -76,7 +89,6 @@ class TransformerPartsConfig(Config):
         """Return what all blocks share."""
         return BlockSizes(
             model_dim=self.model_dim,
-            inner_dim=self.inner_dim,
             activation=self.activation,
             norm=self.norm,
             dropout=self.dropout,
@@ -100,6 +112,17 @@ class TransformerPartsConfig(Config):
             widths = _spread(self.head_dim, "head_dim", kind, num_layers)
         return [AttentionSizes(num_heads=n, head_dim=e) for n, e in zip(numbers, widths, strict=True)]
 
+    def inner_dims(self, stack: Literal["encoder", "decoder"], num_layers: int) -> list[int]:
+        """Return the inner width of each feed-forward layer of a stack.
+
+        Raises:
+            ConfigError: a list is as long as the layers are not, or a number is below 1.
+        """
+        widths = _spread(self.inner_dim, "inner_dim", stack, num_layers)
+        if min(widths, default=1) < 1:
+            raise ConfigError(f"`model.inner_dim.{stack}` must be at least 1 in every layer, but is {min(widths)}.")
+        return widths
+
     def _derive_head_dim(self, num_heads: int) -> int:
         if num_heads == 0:
             raise ConfigError("`model.head_dim` is missing: it cannot be derived for an attention with 0 heads.")
@@ -116,7 +139,9 @@ class TransformerPartsConfig(Config):
         )
 
 
-def _spread(value: int | PerSite, key: str, kind: Literal["encoder", "decoder", "cross"], num_layers: int) -> list[int]:
+def _spread(
+    value: int | PerSite | PerStack, key: str, kind: Literal["encoder", "decoder", "cross"], num_layers: int
+) -> list[int]:
     """Return one number for each layer."""
     numbers: PerLayer = value if isinstance(value, int) else getattr(value, kind)
     if isinstance(numbers, int):
@@ -144,6 +169,12 @@ def decoder_sites(decoder: TransformerDecoder, path: str) -> list[AttentionSite]
         if layer.cross_attention is not None:
             sites.append(_site(layer.cross_attention, f"{path}.layers.{index}.cross_attention", "cross", index))
     return sites
+
+
+def blocks_by_path(stack: TransformerEncoder | TransformerDecoder, path: str) -> dict[str, TransformerBlock]:
+    """Return the blocks of a stack that stands at ``path``, each by its own."""
+    blocks: Sequence[TransformerBlock] = stack.blocks()
+    return {f"{path}.layers.{index}": block for index, block in enumerate(blocks)}
 
 
 def _site(

@@ -1,10 +1,11 @@
-"""What a user does, once for Python and the command line alike: train, resume, load, predict, score, evaluate."""
+"""What a user does, once for Python and command line alike: train, resume, load, predict, score, evaluate, prune."""
 
 import importlib
 from typing import Any
 
 _HOMES = {
     "LoadedModel": "loaded",
+    "Pruning": "pruning_report",
     "RunConfig": "config",
     "RunOutcome": "training_run",
     "align": "alignments",
@@ -24,6 +25,7 @@ _HOMES = {
     "positions_to_text": "position_tables",
     "read_gold": "alignments",
     "read_pairs": "streams",
+    "prune": "pruning_run",
     "read_run": "config",
     "resume": "training_run",
     "save_choice": "alignments",

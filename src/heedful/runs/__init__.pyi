@@ -14,6 +14,8 @@ from heedful.runs.position_tables import positions as positions
 from heedful.runs.position_tables import positions_to_text as positions_to_text
 from heedful.runs.positions_page import draw_positions as draw_positions
 from heedful.runs.positions_page import write_positions_page as write_positions_page
+from heedful.runs.pruning_report import Pruning as Pruning
+from heedful.runs.pruning_run import prune as prune
 from heedful.runs.recipes import list_recipes as list_recipes
 from heedful.runs.spelling_demo import demo as demo
 from heedful.runs.streams import format_predictions as format_predictions

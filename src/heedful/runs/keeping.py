@@ -1,6 +1,7 @@
 """Writing what a user keeps of a run: its bundle."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from heedful.data.prepare import TrainingData
@@ -17,33 +18,37 @@ class BundleWriter:
 
     Args:
         config: of the run.
-        task: whose model is written as it stands.
-        data: what it is trained on.
+        data: what it trains on.
     """
 
-    def __init__(self, config: RunConfig, task: Task, data: TrainingData) -> None:
+    def __init__(self, config: RunConfig, data: TrainingData) -> None:
         self.config = config
-        self.task = task
         self.files = [f"{Path(path).name} (sha256 {digest})" for path, digest in data.digests.items()]
         self.name = config.task.data.name
         self.licence = config.task.data.licence
 
-    def write(self, path: Path, evaluation: Evaluation) -> None:
-        """Write the bundle in place of what stands at the path, with what was found on the dev data."""
+    def write(self, task: Task, path: Path, evaluation: Evaluation) -> None:
+        """Write the bundle in place of what stands at the path.
+
+        Args:
+            task: whose model is written as it stands; with its own configuration, which a pruned one has changed.
+            path: where the bundle goes.
+            evaluation: what was found on the dev data.
+        """
 
         def fill(folder: Path) -> None:
-            save_weights(self.task.model, folder / WEIGHTS_FILE)
-            self.task.save_text(folder)
-            (folder / CONFIG).write_text(self.config.toml(), "utf-8")
+            save_weights(task.model, folder / WEIGHTS_FILE)
+            task.save_text(folder)
+            (folder / CONFIG).write_text(replace(self.config, task=task.config).toml(), "utf-8")
             metrics = {"dev": evaluation.metrics(), "data": self.files}
             (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", "utf-8")
-            (folder / CARD).write_text(self._card(evaluation), "utf-8")
+            (folder / CARD).write_text(self._card(task, evaluation), "utf-8")
 
         write_bundle(path, fill)
 
-    def _card(self, evaluation: Evaluation) -> str:
+    def _card(self, task: Task, evaluation: Evaluation) -> str:
         data = [f"- {each}" for each in self.files]
         if self.name:
             data.insert(0, f"{self.name}\n")
         data.append(f"\nLicence of the data: {self.licence or 'not stated'}")
-        return write_card(self.config.task, self.task.num_parameters, evaluation, data)
+        return write_card(task.config, task.num_parameters, evaluation, data)

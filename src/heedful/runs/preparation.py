@@ -51,7 +51,7 @@ def prepare_fitting(config: RunConfig, folder: Path, note: Note, *, is_begun: bo
     batches = _batches(config, data)
     if isinstance(batches, LineBatches):
         note(batches.waste().summary())
-    writer = BundleWriter(config, task, data)
+    writer = BundleWriter(config, data)
     return Fitting(task, batches, read_split(config.task.data, "dev", here), writer.write)
 
 

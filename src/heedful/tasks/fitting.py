@@ -18,7 +18,10 @@ class Fitting(Trainable):
         task: to be trained.
         training_data: gives batches in a fixed order.
         dev: held-out examples, references of one source taken together where that is wished.
-        save: writes a bundle of the task as it stands, with what its evaluation found.
+        save: writes a bundle of a task as it stands, with what its evaluation found.
+
+    Attributes:
+        evaluation: the last validation's, or None before.
     """
 
     def __init__(
@@ -26,14 +29,14 @@ class Fitting(Trainable):
         task: Task,
         training_data: Batches,
         dev: Sequence[Example],
-        save: Callable[[Path, Evaluation], None],
+        save: Callable[[Task, Path, Evaluation], None],
     ) -> None:
         self.task = task
         self.model = task.model
         self.training_data = training_data
         self.dev = dev[: task.config.validation.max_lines]
-        self._save = save
-        self._evaluation: Evaluation | None = None
+        self.save = save
+        self.evaluation: Evaluation | None = None
 
     def batches(self, position: Position) -> Iterator[PlacedBatch]:
         """Yield micro-batches for ever."""
@@ -50,7 +53,7 @@ class Fitting(Trainable):
     def validate(self) -> Validation:
         """Predict the dev data and measure."""
         config = self.task.config.validation
-        evaluation = self._evaluation = self.task.evaluate(self.dev, "dev", search=config.search)
+        evaluation = self.evaluation = self.task.evaluate(self.dev, "dev", search=config.search)
         return Validation(evaluation.scores(), self.task.samples(evaluation, config.num_samples))
 
     def is_better(self, metric: str, new: float, old: float) -> bool:
@@ -68,5 +71,5 @@ class Fitting(Trainable):
 
     def save_bundle(self, path: Path, *, scores: dict[str, float]) -> None:
         """Write the model as it stands, with everything that is needed to use it; it must just have been validated."""
-        assert self._evaluation is not None and self._evaluation.scores() == scores
-        self._save(path, self._evaluation)
+        assert self.evaluation is not None and self.evaluation.scores() == scores
+        self.save(self.task, path, self.evaluation)

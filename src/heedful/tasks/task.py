@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 import torch
 
+from heedful.attention.tap import Gates, Tap
 from heedful.core.errors import RequestError
 from heedful.core.runtime import compute_in
 from heedful.core.types import Batch, LossSum, Sample
 from heedful.data.example import Example
+from heedful.models.bound import bind
 from heedful.models.interfaces import Model
 from heedful.search import AnySearchConfig
 from heedful.tasks.config import TaskConfig
@@ -141,6 +143,16 @@ class Task(ABC):
                 yield
         finally:
             self.model.train(was_training)
+
+    @contextlib.contextmanager
+    def bound(self, *, tap: Tap | None = None, gates: Gates | None = None) -> Iterator[None]:
+        """Let a tap watch, and gates scale the model's heads in, all that is computed within the block."""
+        model = self.model
+        self.model = bind(model, tap=tap, gates=gates)
+        try:
+            yield
+        finally:
+            self.model = model
 
     def stack(self, rows: Sequence[Row]) -> Batch:
         """Return rows as tensors on the device."""

@@ -158,7 +158,7 @@ class Trainer:
         self.dtype = choose_dtype(runtime.dtype, device)
         self.model = trainable.model.to(device)
         self.averaging = build_averaging(self.model, config.averaging)
-        optimizer = AdamW(self.model, config.optimizer)
+        optimizer = AdamW(self.model, config.optimizer, trainable.rate_factors())
         self.learner = Learner(self.model, optimizer, self.averaging)
         self.updater = Updater(trainable, optimizer, config, group, device, self.dtype)
         setting = describe_setting(device, self.dtype, group)
@@ -239,7 +239,7 @@ class Trainer:
         sums = self.updater.compute(self._batches, lambda: (time.monotonic() - self._started_at, self.signals.is_asked))
         self._is_stop_agreed = sums.is_stop_asked
         self._advance(sums)
-        self.state.norm, fault = self.updater.apply(sums, rate)
+        self.state.norm, fault = self.updater.apply(sums, rate, self._fraction())
         fault = fault or watch_loss(self.state.guard, sums.loss, self.config.guard)
         if fault:
             self._roll_back(fault)

@@ -91,12 +91,20 @@ class Updater:
         numbers = sums.tolist()
         return Sums(numbers[0], numbers[1], numbers[2], numbers[3] > 0, positions)
 
-    def apply(self, sums: Sums, rate: float) -> tuple[float, str | None]:
-        """Divide, clip and step, unless the loss or the gradient is not finite.
+    def apply(self, sums: Sums, rate: float, fraction: float = 0.0) -> tuple[float, str | None]:
+        """Add the penalty, divide, clip and step, unless the loss or the gradient is not finite.
+
+        Args:
+            sums: of the update.
+            rate: learning rate.
+            fraction: share of training done, which a penalty may want to know.
 
         Returns:
             The norm of the gradient, and what is wrong with the update if it was not made.
         """
+        penalty = self.trainable.penalty(fraction)
+        if penalty is not None and self.group.is_first:
+            (penalty * sums.count).backward()  # type: ignore[no-untyped-call]
         gradients = gradients_of(self.optimizer.parameters.values())
         self.group.add_all(gradients)
         if sums.count == 0:

@@ -1,0 +1,193 @@
+"""The ways to find out which heads a model can do without, while it learns to.
+
+Each is asked for gates at every batch and told at every update how many heads should be open (`Budget`); at the end it
+names those that stay. They differ in where the ranking comes from.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.pruning import hard_concrete, subsets
+from heedful.pruning.heads import Heads
+
+METHODS = ("gates", "exact", "gradient", "confidence", "random")
+
+Rank = Callable[[Float[Tensor, " heads"]], Float[Tensor, " heads"]]
+"""Given which heads are open (1) and closed (0), say what each is worth."""
+
+
+class HeadGates(nn.Module, ABC):
+    """What gates are while a model is pruned.
+
+    The parameters are float32 masters whatever type the model computes in: a gate's location must be able to move by
+    less than bfloat16 can tell.
+
+    Attributes:
+        heads: which heads.
+        rate: learning rate of its own parameters, which have far to go.
+    """
+
+    rate = 0.05
+
+    def __init__(self, heads: Heads) -> None:
+        super().__init__()
+        self.heads = heads
+
+    @abstractmethod
+    def sample(self) -> Float[Tensor, " heads"]:
+        """Return a factor for each head, drawn anew for each batch where the method draws."""
+
+    @abstractmethod
+    def expected(self) -> Float[Tensor, " heads"]:
+        """Return the factors without noise."""
+
+    @abstractmethod
+    def advance(self, num_open: float) -> Tensor | None:
+        """Take note of how many heads should be open; return what the update adds to its mean loss, or None."""
+
+    @abstractmethod
+    def num_open(self) -> int:
+        """Return how many heads it would keep as it stands."""
+
+    @abstractmethod
+    def kept(self, num_heads: int) -> dict[str, tuple[int, ...]]:
+        """Return the heads that would stay if exactly so many did."""
+
+
+class HardConcreteGates(HeadGates):
+    """L0 regularisation with hard-concrete gates (Louizos et al. 2018; on heads: Voita et al. 2019, section 6).
+
+    The expected number of open gates E is held to the wanted number W by a price, in nats per target for each head
+    that is open more often than not: the multiplier of the constraint E = W, which rises while too many are open and
+    falls while too few are, with a term in proportion to the error that keeps it from swinging (an augmented
+    Lagrangian; Wang, Wohlwend and Lei 2020, section 3.2). Nothing has to be tuned for a number of heads, and as the
+    price is that of one head, it means the same however many layers are gated.
+
+    All gates start open (`hard_concrete.OPEN`), so the model begins as it was.
+    """
+
+    integral_rate = 0.01
+    """By how much the price rises in an update at which all heads are open and none should be."""
+    proportion = 0.2
+    """Price of a head on top when all heads are open and none should be."""
+
+    price: Tensor
+
+    def __init__(self, heads: Heads) -> None:
+        super().__init__(heads)
+        self.log_alpha = nn.Parameter(torch.full((len(heads),), hard_concrete.OPEN))
+        self._master = (self.log_alpha,)  # not a parameter's place, so that nobody swaps in a copy of another type
+        self.register_buffer("price", torch.zeros(()))
+
+    def sample(self) -> Float[Tensor, " heads"]:
+        (log_alpha,) = self._master
+        uniform = torch.rand_like(log_alpha).clamp(1e-6, 1 - 1e-6)
+        return hard_concrete.sample(log_alpha, uniform)
+
+    def expected(self) -> Float[Tensor, " heads"]:
+        return hard_concrete.without_noise(self._master[0].detach())
+
+    def advance(self, num_open: float) -> Tensor | None:
+        expected_open = hard_concrete.open_probability(self._master[0]).sum()
+        excess = expected_open - num_open
+        share = excess.detach() / len(self.heads)
+        self.price = (self.price + self.integral_rate * share).clamp(-1.0, 1.0)
+        return (self.price + self.proportion * share) * excess
+
+    def num_open(self) -> int:
+        return int((hard_concrete.open_probability(self._master[0].detach()) > 0.5).sum())
+
+    def kept(self, num_heads: int) -> dict[str, tuple[int, ...]]:
+        return self.heads.best(self._master[0], num_heads)
+
+
+class SubsetGates(HeadGates):
+    """Exactly as many open heads as wanted, at every batch (Li, Cotterell and Sachan 2021, section 3).
+
+    Keys of the heads are learnt through the relaxation of Gumbel top-k, while the model sees whole heads or none
+    (straight-through). As the number falls from all heads to those that stay, so do temperature and noise, so that
+    training ends with the subset that is kept.
+    """
+
+    temperatures = (1.0, 0.2)
+    """At the beginning and at the end."""
+
+    size: Tensor
+    progress: Tensor
+
+    def __init__(self, heads: Heads, end: int) -> None:
+        super().__init__(heads)
+        self.end = end
+        self.keys = nn.Parameter(torch.zeros(len(heads)))
+        self._master = (self.keys,)
+        self.register_buffer("size", torch.tensor(len(heads)))
+        self.register_buffer("progress", torch.zeros(()))
+
+    def sample(self) -> Float[Tensor, " heads"]:
+        (keys,) = self._master
+        noisy = keys + (1 - self.progress) * subsets.gumbel(keys)
+        first, last = self.temperatures
+        return subsets.straight_through(noisy, int(self.size), first + (last - first) * float(self.progress))
+
+    def expected(self) -> Float[Tensor, " heads"]:
+        return subsets.top(self._master[0].detach(), int(self.size))
+
+    def advance(self, num_open: float) -> Tensor | None:
+        self.size.fill_(round(num_open))
+        self.progress.fill_(1 - (num_open - self.end) / max(len(self.heads) - self.end, 1))
+        return None
+
+    def num_open(self) -> int:
+        return int(self.size)
+
+    def kept(self, num_heads: int) -> dict[str, tuple[int, ...]]:
+        return self.heads.best(self._master[0], num_heads)
+
+
+class RankedGates(HeadGates):
+    """Heads closed for good in a few steps, at each those that a ranking finds worth least.
+
+    Args:
+        heads: which heads.
+        end: how many stay.
+        rank: says what each head is worth, given which are open.
+        num_steps: in how many steps heads close; each ranks anew.
+    """
+
+    is_open: Tensor
+
+    def __init__(self, heads: Heads, end: int, rank: Rank, num_steps: int = 8) -> None:
+        super().__init__(heads)
+        self.end = end
+        self.rank = rank
+        self.step_size = max(1, -(-(len(heads) - end) // num_steps))
+        self.register_buffer("is_open", torch.ones(len(heads)))
+
+    def sample(self) -> Float[Tensor, " heads"]:
+        return self.is_open
+
+    def expected(self) -> Float[Tensor, " heads"]:
+        return self.is_open
+
+    def advance(self, num_open: float) -> Tensor | None:
+        wanted, now = round(num_open), self.num_open()
+        if now - wanted >= self.step_size or now > wanted == self.end:
+            self._close_all_but(wanted)
+        return None
+
+    def num_open(self) -> int:
+        return int(self.is_open.sum())
+
+    def kept(self, num_heads: int) -> dict[str, tuple[int, ...]]:
+        """Return the heads that stay; those still to be closed are ranked and closed now."""
+        if num_heads < self.num_open():
+            self._close_all_but(num_heads)
+        return self.heads.best(self.is_open, num_heads)
+
+    def _close_all_but(self, num_heads: int) -> None:
+        worth = self.rank(self.is_open).masked_fill(self.is_open == 0, -torch.inf)
+        self.is_open = self.heads.binary(self.heads.best(worth, num_heads)).to(self.is_open)

@@ -1,0 +1,216 @@
+"""What pruning a bundle takes, decided before anything is written: how many heads, which data, how the time is used."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from heedful.core.config import apply_settings, read_toml
+from heedful.core.errors import BundleError, ConfigError, did_you_mean
+from heedful.data.prepare import file_digest, located_paths
+from heedful.pruning import KINDS, METHODS, Heads
+from heedful.runs.config import RunConfig, anchor_paths, parse_run
+from heedful.runs.recipes import find_recipe
+from heedful.tasks import Bundle
+from heedful.training.config import TrainingConfig
+from heedful.training.schedule import AnySchedule
+
+SELECTION_SHARE = 0.6
+"""Share of the time in which heads are chosen; the rest is fine-tuning."""
+
+RATE_SHARE = 0.25
+"""Of the highest learning rate that the bundle was trained with."""
+
+WARMUP_STEPS = 30
+NUM_CHECKS = 12
+"""Validations while heads are removed until too much score is lost."""
+
+DEFAULT_MINUTES = 20.0
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for; exactly one of the first three.
+
+    Attributes:
+        keep: heads that stay.
+        keep_fraction: share of the heads that stay.
+        max_loss: points of ``training.metric`` that may be lost for as few heads as possible.
+        kinds: of attention whose heads are meant.
+        method: how they are chosen.
+        inner_fraction: share of the feed-forward layers' inner units that stays; None cuts none.
+        max_minutes: of training in all.
+        max_steps: updates in all, instead of minutes.
+    """
+
+    keep: int | None = None
+    keep_fraction: float | None = None
+    max_loss: float | None = None
+    kinds: tuple[str, ...] = KINDS
+    method: str = "gates"
+    inner_fraction: float | None = None
+    max_minutes: float | None = None
+    max_steps: int | None = None
+
+    def check(self) -> None:
+        """See that this can be asked of some model.
+
+        Raises:
+            ConfigError: it cannot.
+        """
+        if sum(each is not None for each in (self.keep, self.keep_fraction, self.max_loss)) != 1:
+            raise ConfigError("Say how far to prune with exactly one of `--keep`, `--keep-fraction` and `--max-loss`.")
+        for name, value in (("--keep", self.keep), ("--max-loss", self.max_loss)):
+            if value is not None and value < 0:
+                raise ConfigError(f"`{name}` must be at least 0, but is {value:g}.")
+        if self.keep_fraction is not None and not 0 <= self.keep_fraction <= 1:
+            raise ConfigError(f"`--keep-fraction` must be between 0 and 1, but is {self.keep_fraction:g}. Try 0.5.")
+        if self.inner_fraction is not None and not 0 < self.inner_fraction <= 1:
+            raise ConfigError(f"`--inner-fraction` must be above 0 and at most 1, but is {self.inner_fraction:g}.")
+        if self.method not in METHODS:
+            raise ConfigError(f"`--method` is `{self.method}`. {did_you_mean(self.method, METHODS)}")
+        if not self.kinds:
+            raise ConfigError(f"`--kinds` names none. {did_you_mean('', KINDS)}")
+        for limit, number in (("--max-minutes", self.max_minutes), ("--max-steps", self.max_steps)):
+            if number is not None and number <= 0:
+                raise ConfigError(f"`{limit}` must be above 0, but is {number:g}.")
+        if self.max_minutes is not None and self.max_steps is not None:
+            raise ConfigError("`--max-minutes` and `--max-steps` exclude each other. Give one of them.")
+
+    def num_heads(self, heads: Heads) -> int | None:
+        """Return how many heads stay; None where the score decides.
+
+        Raises:
+            ConfigError: more than there are.
+        """
+        if self.max_loss is not None:
+            return None
+        wanted = self.keep if self.keep is not None else round((self.keep_fraction or 0.0) * len(heads))
+        if wanted > len(heads):
+            raise ConfigError(
+                f"`--keep` is {wanted}, but the model has {len(heads)} heads of the kinds {', '.join(self.kinds)}. "
+                f"Try `--keep {len(heads) // 2}`."
+            )
+        return wanted
+
+    def limits(self, share: float) -> dict[str, Any]:
+        """Return the limit of a part of training that takes a share of the whole."""
+        if self.max_steps is not None:
+            return {"max_steps": max(1, round(share * self.max_steps))}
+        return {"max_minutes": share * (self.max_minutes or DEFAULT_MINUTES)}
+
+    def pause(self) -> dict[str, Any]:
+        """Return how often is validated while heads are removed until too much score is lost."""
+        limits = self.limits(SELECTION_SHARE)
+        if "max_steps" in limits:
+            return {"validate_every": max(1, limits["max_steps"] // NUM_CHECKS)}
+        return {"validate_minutes": limits["max_minutes"] / NUM_CHECKS}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a bundle is pruned.
+
+    Attributes:
+        wish: what for.
+        selection: configuration of the part of training in which heads are chosen.
+        tuning: of the part after it; its model is still the whole one.
+        scratch: of the run that trained the bundle, to be made again with the smaller model.
+        rate: highest learning rate of weights.
+        metric: the score that counts.
+    """
+
+    wish: Wish
+    selection: RunConfig
+    tuning: RunConfig
+    scratch: RunConfig
+    rate: float
+    metric: str
+
+
+def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str, ...]) -> Plan:
+    """Return how a bundle is pruned.
+
+    Args:
+        wish: what for.
+        bundle: verified.
+        data: a recipe's name or a file whose table ``[data]`` is used instead of the bundle's.
+        settings: ``key=value`` on top of the configuration of both parts of training.
+
+    Raises:
+        ConfigError: something does not fit.
+        BundleError: the data are not those the bundle was trained on.
+    """
+    values = anchor_paths({**bundle.config(), "init_from": str(bundle.path)}, Path.cwd())
+    if data is not None:
+        values["data"] = read_data_table(data)
+    own = parse_run(values)
+    metric = parse_run(apply_settings(values, settings)).training.metric
+    if data is None:
+        check_data(own, bundle)
+    rate = RATE_SHARE * highest_rate(own.training.schedule)
+    warmup = {"warmup_steps": WARMUP_STEPS, "peak": rate}
+    selection = {
+        **wish.limits(SELECTION_SHARE),
+        **(wish.pause() if wish.max_loss is not None else {"validate_every": 2**31}),
+        "metric": metric if wish.max_loss is None else "heads",
+        "schedule": {"kind": "constant", **warmup},
+        "guard": {"explosion_factor": 1000.0},  # the loss is meant to rise while heads close
+        "has_tensorboard": False,
+    }
+    tuning = {**wish.limits(1 - SELECTION_SHARE), "metric": metric, "schedule": {"kind": "cosine", **warmup}}
+    if wish.max_steps is not None:
+        tuning["validate_every"] = max(1, tuning["max_steps"] // 4)
+    else:
+        tuning["validate_minutes"] = tuning["max_minutes"] / 4
+    parts = [_with_training(values, own.training, changes, settings) for changes in (selection, tuning)]
+    return Plan(wish, parts[0], parts[1], replace(own, init_from=None), rate, metric)
+
+
+def _with_training(
+    values: dict[str, Any], training: TrainingConfig, changes: dict[str, Any], settings: tuple[str, ...]
+) -> RunConfig:
+    kept = ("optimizer", "accumulate", "update_tokens", "clip_norm", "log_every", "timeout_minutes")
+    table = {**training.model_dump(mode="json", include=set(kept), exclude_none=True), **changes}
+    return parse_run(apply_settings({**values, "training": table}, settings))
+
+
+def highest_rate(schedule: AnySchedule) -> float:
+    """Return the learning rate at the end of the warm-up, where every schedule has its highest."""
+    return schedule.rate(max(schedule.warmup_steps, 1) - 1, 0.0)
+
+
+def read_data_table(source: str) -> dict[str, Any]:
+    """Return the table ``[data]`` of a recipe or file, with absolute paths.
+
+    Raises:
+        ConfigError: no such recipe or file, or it has no such table.
+    """
+    path = Path(source) if source.endswith(".toml") or Path(source).is_file() else find_recipe(source)
+    values = anchor_paths(read_toml(path), path.parent)
+    if not isinstance(values.get("data"), dict):
+        raise ConfigError(f"{path}: the table `[data]` is missing, which `--data` is to give.")
+    table: dict[str, Any] = values["data"]
+    return table
+
+
+def check_data(config: RunConfig, bundle: Bundle) -> None:
+    """See that the data files are those that the bundle was trained on.
+
+    Raises:
+        BundleError: one is another, or the bundle does not say.
+        DataError: one cannot be read.
+    """
+    known = {name: digest for name, digest in map(_name_and_digest, bundle.metrics().get("data", []))}
+    for path in located_paths(config.task.data, Path.cwd()):
+        name = Path(path).name
+        if known.get(name, file_digest(path)) != file_digest(path):
+            raise BundleError(
+                f"{path}: not the file that the bundle was trained on (its sha256 is another). Bring that file back, "
+                "or name other data with `--data RECIPE`."
+            )
+
+
+def _name_and_digest(text: str) -> tuple[str, str]:
+    found = re.fullmatch(r"(.*) \(sha256 (\w+)\)", text)
+    return (found[1], found[2]) if found else (text, "")

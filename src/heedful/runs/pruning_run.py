@@ -1,0 +1,270 @@
+"""Pruning a bundle: choose heads while the model learns to do without the others, remove them, tune what is left."""
+
+import itertools
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from heedful.core.errors import BundleError, TrainingError
+from heedful.core.storage import whole_folder
+from heedful.core.types import Batch, Position
+from heedful.data.example import Example
+from heedful.data.prepare import read_split
+from heedful.pruning import (
+    KINDS,
+    Budget,
+    Candidate,
+    GatedFitting,
+    Goal,
+    HardConcreteGates,
+    HeadGates,
+    Heads,
+    RankedGates,
+    SubsetGates,
+    find_heads,
+    rank_by_confidence,
+    rank_by_gradient,
+    reduce_task,
+    unit_importance,
+    units_to_keep,
+)
+from heedful.pruning.head_gates import Rank
+from heedful.pruning.heads import KeptHeads
+from heedful.runs.config import RunConfig
+from heedful.runs.convergence import doubt_convergence
+from heedful.runs.loaded import LoadedModel, load
+from heedful.runs.preparation import prepare_fitting
+from heedful.runs.pruning_plan import Plan, Wish, make_plan
+from heedful.runs.pruning_report import Pruning, Stage, describe, write_pruning
+from heedful.runs.training_run import begin
+from heedful.runs.training_run import train as train_anew
+from heedful.tasks import Evaluation, Fitting, Task, open_bundle
+from heedful.training import ConsoleReporter, Reporter, RunFolder, read_history
+from heedful.training import train as start_training
+
+SELECTION = "selection"
+REMOVED = "removed"
+SCRATCH = "scratch"
+
+RANKING_BATCHES = 8
+UNIT_BATCHES = 32
+MOST_TRIES = 3
+"""How often is fine-tuned, with more heads each time, before a largest loss is given up."""
+
+
+def prune(
+    path: Path | str,
+    out: Path | str,
+    *,
+    keep: int | None = None,
+    keep_fraction: float | None = None,
+    max_loss: float | None = None,
+    kinds: Sequence[str] = KINDS,
+    method: str = "gates",
+    inner_fraction: float | None = None,
+    data: str | None = None,
+    max_minutes: float | None = None,
+    max_steps: int | None = None,
+    has_scratch: bool = False,
+    settings: Iterable[str] = (),
+    reporter: Reporter | None = None,
+) -> Pruning:
+    """Remove heads from a trained Transformer, and tune what is left.
+
+    Args:
+        path: a run or bundle.
+        out: folder of the new run; it must not exist. Its bundle is the smaller model, ``removed`` in it the one
+            before fine-tuning.
+        keep: heads that stay; give exactly one of this and the next two.
+        keep_fraction: share of the heads that stay.
+        max_loss: points of ``training.metric`` on the dev data that may be lost, for as few heads as possible.
+        kinds: ``encoder``, ``decoder``, ``cross``: the attentions whose heads are meant.
+        method: ``gates``, ``exact``, ``gradient``, ``confidence`` or ``random``.
+        inner_fraction: share of the feed-forward layers' inner units that stays.
+        data: a recipe or file whose table ``[data]`` is used; absent means the files the bundle was trained on.
+        max_minutes: of training in all; absent means 20.
+        max_steps: updates in all, instead.
+        has_scratch: also train the same shape from scratch, as the bundle was trained.
+        settings: ``key=value`` on top of the configuration of training, e.g. ``runtime.seed=2``.
+        reporter: is told how it goes; absent means stderr.
+
+    Raises:
+        ConfigError: a model without heads to remove, or something that cannot be asked of it.
+        BundleError: the bundle is damaged, the data are not those it was trained on, or `out` exists.
+        TrainingError: no head could be removed for so little loss.
+    """
+    wish = Wish(keep, keep_fraction, max_loss, tuple(kinds), method, inner_fraction, max_minutes, max_steps)
+    wish.check()
+    out = Path(out)
+    whole = load(path)
+    num_heads = wish.num_heads(find_heads(whole.model, wish.kinds))
+    plan = make_plan(wish, open_bundle(Path(path)), data, tuple(settings))
+    if out.exists():
+        raise BundleError(f"{out}: already there. Choose another `--out`.")
+    try:
+        return _Pruner(whole, plan, num_heads, RunFolder(out), reporter or ConsoleReporter()).run(has_scratch)
+    except BaseException:
+        if not (out / "report.html").exists():
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+class _Pruner:
+    """One pruning, from a bundle to a smaller one with its report."""
+
+    def __init__(
+        self, whole: LoadedModel, plan: Plan, num_heads: int | None, folder: RunFolder, reporter: Reporter
+    ) -> None:
+        self.whole = whole
+        self.plan = plan
+        self.num_heads = num_heads
+        self.folder = folder
+        self.reporter = reporter
+        self.stages: list[Stage] = []
+        self.kept: KeptHeads = {}
+
+    def run(self, has_scratch: bool) -> Pruning:
+        """Prune, and write everything."""
+        config = self.plan.selection.task
+        dev = read_split(config.data, "dev", Path.cwd())[: config.validation.max_lines]
+        before = self._measure("before", self.whole.task, dev)
+        doubt = doubt_convergence(self.whole.path, self.plan.metric, before.scores()["loss"], self.whole.task)
+        if doubt:
+            self.reporter.note(f"Warning: {doubt}")
+        candidates = self._select(before)
+        history = read_history(self.folder.path / SELECTION / "history.jsonl")
+        self._tune(candidates, before, dev)
+        shutil.rmtree(self.folder.path / SELECTION)
+        if has_scratch:
+            self._train_from_scratch(dev)
+        pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev)
+        write_pruning(pruning, self.folder, history)
+        return pruning
+
+    # ---------------------------------------------------------------------------------------------- choosing heads
+
+    def _select(self, before: Evaluation) -> list[Candidate]:
+        """Return bundles without the heads that were given up, the one with the fewest heads first."""
+        fitting = prepare_fitting(self.plan.selection, self.folder.path, self.reporter.note, is_begun=False)
+        if self.plan.wish.inner_fraction is not None:
+            fitting = self._narrow(fitting, self.plan.wish.inner_fraction)
+        heads = find_heads(fitting.task.model, self.plan.wish.kinds)
+        budget = Budget(len(heads), self.num_heads or 0, *(() if self.num_heads is not None else (1.0,)))
+        gates = self._gates(fitting, heads, budget)
+        goal = Goal(self.num_heads, self.plan.metric, before.scores()[self.plan.metric], self.plan.wish.max_loss or 0.0)
+        gated = GatedFitting(fitting, gates, budget, goal, self.plan.rate)
+        self.reporter.note(f"Choosing among {len(heads)} heads with the method `{self.plan.wish.method}`.")
+        folder = RunFolder(self.folder.path / SELECTION)
+        config = self.plan.selection
+        outcome = start_training(gated, config.training, config.runtime, folder, self.reporter)
+        if outcome.reason == "signal":
+            raise KeyboardInterrupt
+        if not gated.candidates:
+            raise TrainingError(
+                f"No head could be removed at a loss of at most {goal.max_loss:g} points of {goal.metric}. "
+                "Try more `--max-minutes`, or a larger `--max-loss`."
+            )
+        assert gated.gated is not None
+        self.stages.append(Stage("gated", gated.gated))
+        return [gated.candidates[number] for number in sorted(gated.candidates)]
+
+    def _gates(self, fitting: Fitting, heads: Heads, budget: Budget) -> HeadGates:
+        batches = _first_batches(fitting, RANKING_BATCHES)
+        generator = torch.Generator().manual_seed(self.plan.selection.runtime.seed)
+        order = torch.randperm(len(heads), generator=generator).float()
+        ranks: dict[str, Rank] = {
+            "gradient": partial(rank_by_gradient, fitting.task, heads, batches),
+            "confidence": partial(rank_by_confidence, fitting.task, heads, batches),
+            "random": lambda is_open: order,
+        }
+        match self.plan.wish.method:
+            case "gates":
+                return HardConcreteGates(heads)
+            case "exact":
+                return SubsetGates(heads, budget.end)
+            case name:
+                return RankedGates(heads, budget.end, ranks[name])
+
+    def _narrow(self, fitting: Fitting, fraction: float) -> Fitting:
+        """Cut the feed-forward layers' width before heads are chosen, so that the model learns with both."""
+        importance = unit_importance(fitting.task, _first_batches(fitting, UNIT_BATCHES))
+        narrow = reduce_task(fitting.task, {}, units_to_keep(importance, fraction))
+        return Fitting(narrow, fitting.training_data, fitting.dev, fitting.save)
+
+    # ---------------------------------------------------------------------------------------------- fine-tuning
+
+    def _tune(self, candidates: list[Candidate], before: Evaluation, dev: Sequence[Example]) -> None:
+        """Fine-tune the smallest model; while it has lost too much, one with more heads."""
+        place = self.folder.path / REMOVED
+        for candidate in candidates[:MOST_TRIES]:
+            self._forget_tuning()
+            shutil.rmtree(place, ignore_errors=True)
+            candidate.path.rename(place)
+            self.kept = candidate.kept
+            removed = self._measure("after removal", load(place).task, dev)
+            tuning = _of_bundle(self.plan.tuning, place)
+            outcome = begin(tuning, self.folder, self.reporter)
+            if outcome.reason == "signal":
+                self.reporter.note("The heads are removed and the bundle is there; the report is left out.")
+                raise KeyboardInterrupt
+            tuned = self._measure("after fine-tuning", load(self.folder.path).task, dev)
+            if self._is_better(removed, tuned):
+                self.reporter.note("Fine-tuning made it no better: the bundle holds the model as it was before.")
+                _copy_bundle(place, self.folder.bundle)
+            if self._is_near(before, tuned) or self._is_near(before, removed):
+                return
+            self.reporter.note(f"Fine-tuned, it still loses more than {self.plan.wish.max_loss:g} points.")
+        self.reporter.note("Warning: the loss that was allowed could not be kept. Try more `--max-minutes`.")
+
+    def _forget_tuning(self) -> None:
+        self.stages = [each for each in self.stages if each.name in ("before", "gated")]
+        for name in ("checkpoints", "tensorboard", "bundle"):
+            shutil.rmtree(self.folder.path / name, ignore_errors=True)
+        for name in ("history.jsonl", "report.html"):
+            (self.folder.path / name).unlink(missing_ok=True)
+
+    def _is_better(self, one: Evaluation, other: Evaluation) -> bool:
+        metric, task = self.plan.metric, self.whole.task
+        new, old = one.scores()[metric], other.scores()[metric]
+        return new > old if task.directions[metric] else new < old
+
+    def _is_near(self, before: Evaluation, after: Evaluation) -> bool:
+        if self.plan.wish.max_loss is None or not self._is_better(before, after):
+            return True
+        lost = abs(before.scores()[self.plan.metric] - after.scores()[self.plan.metric])
+        return lost <= self.plan.wish.max_loss
+
+    # ---------------------------------------------------------------------------------------------- measuring
+
+    def _measure(self, name: str, task: Task, dev: Sequence[Example]) -> Evaluation:
+        evaluation = task.evaluate(dev, "dev", search=task.config.validation.search)
+        self.stages.append(Stage(name, evaluation))
+        return evaluation
+
+    def _train_from_scratch(self, dev: Sequence[Example]) -> None:
+        """Train the shape that is left as the bundle was trained, from random weights."""
+        model = load(self.folder.path).task.config.model
+        run = replace(self.plan.scratch, task=self.plan.scratch.task.model_copy(update={"model": model}))
+        outcome = train_anew(run.values(), self.folder.path / SCRATCH, reporter=self.reporter)
+        self._measure("same shape from scratch", outcome.load().task, dev)
+
+
+def _first_batches(fitting: Fitting, number: int) -> list[Batch]:
+    return [placed.batch for placed in itertools.islice(fitting.batches(Position()), number)]
+
+
+def _of_bundle(config: RunConfig, bundle: Path) -> RunConfig:
+    """Return the configuration of a run that tunes a smaller bundle further."""
+    model = load(bundle).task.config.model
+    task = config.task.model_copy(update={"model": model})
+    return replace(config, task=task, init_from=str(bundle.absolute()))
+
+
+def _copy_bundle(source: Path, target: Path) -> None:
+    with whole_folder(target) as folder:
+        for file in source.iterdir():
+            shutil.copyfile(file, folder / file.name)
