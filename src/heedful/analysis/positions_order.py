@@ -73,9 +73,9 @@ def encode_sentences(config: AnyPositionsConfig, seed: int) -> tuple[Float[Tenso
     ids = torch.tensor([[words.index(word) for word in text.split()] for text in (SENTENCE, EXCHANGED)])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        sizes = BlockSizes(model_dim=32, inner_dim=64, positions=config)
+        sizes = BlockSizes(model_dim=32, positions=config)
         embedding = InputEmbedding(TokenEmbedding(len(words), 32), build_positions(config, 32)).double().eval()
-        encoder = TransformerEncoder(sizes, [AttentionSizes(num_heads=4, head_dim=8)] * 2).double().eval()
+        encoder = TransformerEncoder(sizes, [AttentionSizes(num_heads=4, head_dim=8)] * 2, [64, 64]).double().eval()
     keep = torch.ones(ids.shape, dtype=torch.bool)
     one, other = encoder(embedding(ids), AttentionMask.padding(keep))
     return one, other
