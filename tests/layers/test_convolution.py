@@ -1,5 +1,6 @@
 """The bank of convolutions: by hand, against torch's convolution, and with rows shorter than a filter."""
 
+import pytest
 import torch
 from torch.nn import functional
 
@@ -18,14 +19,15 @@ def test_by_hand() -> None:
     assert bank(values, keep)[0, :2, 0].tolist() == [205.0, 16.0]
 
 
-def test_equals_torchs_convolution() -> None:
-    bank = ConvolutionBank(D, [2, 5], 11)
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_equals_torchs_convolution(dilation: int) -> None:
+    bank = ConvolutionBank(D, [2, 5], 11, dilation=dilation)
     values = torch.randn(B, S, D)
     expected = []
     for width, weight, bias in zip(bank.widths, bank.filters, bank.biases, strict=True):
         kernel = weight.view(11, width, D).transpose(1, 2)
-        padded = functional.pad(values.transpose(1, 2), ((width - 1) // 2, width // 2))
-        expected.append(functional.conv1d(padded, kernel, bias))
+        padded = functional.pad(values.transpose(1, 2), ((width - 1) // 2 * dilation, width // 2 * dilation))
+        expected.append(functional.conv1d(padded, kernel, bias, dilation=dilation))
     actual = bank(values, torch.ones(B, S, dtype=torch.bool))
     torch.testing.assert_close(actual, torch.cat(expected, dim=1).transpose(1, 2).relu())
 

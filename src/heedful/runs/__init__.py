@@ -11,7 +11,10 @@ _HOMES = {
     "align": "alignments",
     "align_predictions": "alignments",
     "choose_alignment": "alignments",
+    "cost": "cost_measuring",
+    "cost_to_text": "cost_measuring",
     "demo": "spelling_demo",
+    "draw_cost": "cost_page",
     "draw_positions": "positions_page",
     "evaluate_alignments": "alignments",
     "format_links": "alignments",
@@ -32,6 +35,7 @@ _HOMES = {
     "split_pairs": "streams",
     "to_json_line": "streams",
     "train": "training_run",
+    "write_cost_page": "cost_page",
     "write_positions_page": "positions_page",
 }
 

@@ -7,6 +7,10 @@ from heedful.runs.alignments import read_gold as read_gold
 from heedful.runs.alignments import save_choice as save_choice
 from heedful.runs.config import RunConfig as RunConfig
 from heedful.runs.config import read_run as read_run
+from heedful.runs.cost_measuring import cost as cost
+from heedful.runs.cost_measuring import cost_to_text as cost_to_text
+from heedful.runs.cost_page import draw_cost as draw_cost
+from heedful.runs.cost_page import write_cost_page as write_cost_page
 from heedful.runs.facts import info as info
 from heedful.runs.loaded import LoadedModel as LoadedModel
 from heedful.runs.loaded import load as load
