@@ -156,7 +156,7 @@ def test_a_step_of_decoding_reads_every_weight_once() -> None:
     assert one.operations == 2 * weights + attended and batch.operations == 8 * one.operations
     assert 4 * weights < one.bytes_moved < 8 * weights and 0.25 < one.intensity < 0.5
     assert one.intensity < batch.intensity < uses["encoding, 8 x 16"].intensity
-    assert uses["training, 8 x 16"].operations > 2.9 * uses["encoding, 8 x 16"].operations
+    assert uses["training, 8 x 16"].operations > 2.5 * uses["encoding, 8 x 16"].operations
 
 
 def test_the_roof_by_hand() -> None:
