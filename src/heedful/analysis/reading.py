@@ -130,20 +130,39 @@ def read_lines(
     """
     numbered = enumerate(pairs)
     while chunk := list(itertools.islice(numbered, CHUNK_LINES)):
-        targets = _answers(task, [pair for _, pair in chunk])
-        rows = [
-            task.encode(task.example_of(source, target, line + 1))
-            for (line, (source, _)), target in zip(chunk, targets, strict=True)
-        ]
-        given = {line: pair for line, pair in chunk}
-        texts = {row.line: target for row, target in zip(rows, targets, strict=True)}
-        readings: dict[int, Reading] = {}
-        with task.inference():
-            for group in group_rows(rows):
-                recording = record(task.model, stack_rows(group).to(task.device), pattern, gates=gates)
-                for place, row in enumerate(group):
-                    readings[row.line] = _reading(task, row, given[row.line], texts[row.line], recording, place)
+        readings = {each.line: each for batch in _read_chunk(task, chunk, pattern, gates) for each in batch}
         yield from (readings[line] for line, _ in chunk)
+
+
+def read_batches(
+    task: Task,
+    pairs: Iterable[tuple[str | None, str | None]],
+    *,
+    pattern: str = "*.weights",
+    gates: Gates | None = None,
+) -> Iterator[list[Reading]]:
+    """Do the same batch by batch: the readings of one recording, in its rows' order, which is not that of the lines."""
+    numbered = enumerate(pairs)
+    while chunk := list(itertools.islice(numbered, CHUNK_LINES)):
+        yield from _read_chunk(task, chunk, pattern, gates)
+
+
+def _read_chunk(
+    task: Task, chunk: Sequence[tuple[int, tuple[str | None, str | None]]], pattern: str, gates: Gates | None
+) -> Iterator[list[Reading]]:
+    targets = _answers(task, [pair for _, pair in chunk])
+    rows = [
+        task.encode(task.example_of(source, target, line + 1))
+        for (line, (source, _)), target in zip(chunk, targets, strict=True)
+    ]
+    given = {line: pair for line, pair in chunk}
+    texts = {row.line: target for row, target in zip(rows, targets, strict=True)}
+    for group in group_rows(rows):
+        with task.inference():
+            recording = record(task.model, stack_rows(group).to(task.device), pattern, gates=gates)
+        yield [
+            _reading(task, row, given[row.line], texts[row.line], recording, place) for place, row in enumerate(group)
+        ]
 
 
 def _answers(task: Task, pairs: Sequence[tuple[str | None, str | None]]) -> list[str]:
@@ -157,18 +176,25 @@ def _reading(
     task: Task, row: Row, pair: tuple[str | None, str | None], target: str, recording: Recording, place: int
 ) -> Reading:
     codec = task.codec
-    target_ids = None if row.target is None else tuple(row.target)
+    output = None if row.target is None else _side(codec.target, row.target[1:], codec.decode_target)
     return Reading(
         line=row.line,
         source_text=pair[0],
         target_text=target,
         is_forced=pair[1] is not None,
         source=_side(codec.source, row.source, codec.decode_source),
-        target_input=None if target_ids is None else _side(codec.target, target_ids[:-1], codec.decode_target),
-        target_output=None if target_ids is None else _side(codec.target, target_ids[1:], codec.decode_target),
+        target_input=None if output is None else _as_read(codec.target, row.target, output),
+        target_output=output,
         recording=recording,
         row=place,
     )
+
+
+def _as_read(tokenizer: Tokenizer | None, target: Sequence[int] | None, output: Side) -> Side:
+    """Return what a decoder reads of a target: what it predicts but for the ends, so that nothing is spelled again."""
+    assert tokenizer is not None and target is not None
+    ids = tuple(target[:-1])
+    return Side(ids, tuple(tokenizer.pieces(list(ids))), output.spelling)
 
 
 def _side(

@@ -8,7 +8,21 @@ import sys
 
 import typer
 
-from heedful.cli import align, cost, demo, evaluate, info, positions, predict, prune, recipes, resume, score, train
+from heedful.cli import (
+    align,
+    cost,
+    demo,
+    evaluate,
+    heads,
+    info,
+    positions,
+    predict,
+    prune,
+    recipes,
+    resume,
+    score,
+    train,
+)
 from heedful.core.errors import ConfigError, HeedfulError
 from heedful.text.lines import escape_line
 
@@ -19,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (recipes.recipes, train.train, resume.resume, predict.predict, score.score, evaluate.evaluate,
-                info.info, positions.positions, align.align, prune.prune, cost.cost, demo.demo):  # fmt: skip
+                info.info, heads.heads, positions.positions, align.align, prune.prune, cost.cost, demo.demo):  # fmt: skip
     app.command()(command)
 
 

@@ -12,6 +12,13 @@ from heedful.runs.cost_measuring import cost_to_text as cost_to_text
 from heedful.runs.cost_page import draw_cost as draw_cost
 from heedful.runs.cost_page import write_cost_page as write_cost_page
 from heedful.runs.facts import info as info
+from heedful.runs.heads import check_output as check_output
+from heedful.runs.heads import describe_heads as describe_heads
+from heedful.runs.heads import heads_json as heads_json
+from heedful.runs.heads import heads_text as heads_text
+from heedful.runs.heads import write_heads_json as write_heads_json
+from heedful.runs.heads_input import HeadsData as HeadsData
+from heedful.runs.heads_page import write_heads_page as write_heads_page
 from heedful.runs.loaded import LoadedModel as LoadedModel
 from heedful.runs.loaded import load as load
 from heedful.runs.position_tables import positions as positions

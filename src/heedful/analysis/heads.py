@@ -1,0 +1,392 @@
+"""A role card for every head: how sure it is, what it looks at, and what of that a fixed rule would get right too.
+
+Roles after Voita et al. (2019, section 5): positional from 90 % on one offset, syntactic from 10 points above the
+baseline of the most frequent offset. The others are ours, and ask for half of the cases and, where there is a baseline,
+10 points more than it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.analysis.bootstrap import ratio_intervals
+from heedful.analysis.heads_counts import (
+    CONFIDENCE,
+    ENTROPY,
+    EVENNESS,
+    FEATURES,
+    OFFSETS,
+    RARE,
+    SINK,
+    HeadCounter,
+    KindCounts,
+    SiteCounts,
+)
+from heedful.analysis.heads_questions import (
+    BUCKETS,
+    Gold,
+    LineWords,
+    Question,
+    View,
+    syntactic_questions,
+    word_questions,
+)
+from heedful.analysis.locating import locate_words
+from heedful.analysis.reading import Reading, Side, read_batches
+from heedful.analysis.treebank import Tree
+from heedful.core.errors import RequestError
+from heedful.models.interfaces import AttentionSite
+from heedful.tasks.task import Task
+
+POSITIONAL_FROM = 0.9
+ABOVE_BASELINE = 0.1
+MOST_FROM = 0.5
+UNIFORM_FROM = 0.9
+"""Entropy as a share of the largest possible, from which on a head is called nearly uniform."""
+
+MIN_CASES = 50
+"""Of fewer cases no role comes, and no relation is asked about."""
+
+RoleFamily = Literal["positional", "sink", "rare", "syntactic", "previous", "copy", "alignment", "shifted"]
+_ORDER = ("positional", "previous", "sink", "alignment", "shifted", "copy", "rare", "syntactic")
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % bootstrap interval over sentences; None where there was no case."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ByDistance:
+    """A score over words of one distance.
+
+    Attributes:
+        first: nearest distance.
+        last: farthest; None for no end.
+        cases: how many.
+        share: that were right.
+        baseline: share that the question's baseline offset gets right here.
+        chance: share that a look at random gets right here.
+    """
+
+    first: int
+    last: int | None
+    cases: int
+    share: float
+    baseline: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """How often a head did what a role asks for.
+
+    Attributes:
+        name: of the question.
+        family: of roles.
+        cases: how many.
+        share: that were right.
+        baseline: share that the one best offset gets right; None where the role is an offset itself.
+        baseline_offset: that offset, in words (in tokens for the rare-token role).
+        chance: share that a look at random gets right.
+        by_distance: the same by distance between the words.
+    """
+
+    name: str
+    family: RoleFamily
+    cases: int
+    share: Estimate
+    baseline: float | None
+    baseline_offset: int | None
+    chance: float
+    by_distance: tuple[ByDistance, ...] = ()
+
+    @property
+    def gain(self) -> float:
+        """Return how far the share lies above the baseline, or above chance without one."""
+        return (self.share.value or 0.0) - (self.chance if self.baseline is None else self.baseline)
+
+    def is_role(self, min_cases: int) -> bool:
+        """Say whether the score makes a role."""
+        if self.share.value is None or self.cases < min_cases:
+            return False
+        if self.family == "positional":
+            return self.share.value >= POSITIONAL_FROM
+        is_above = self.baseline is None or self.share.value >= self.baseline + ABOVE_BASELINE
+        return is_above and (self.family == "syntactic" or self.share.value >= MOST_FROM)
+
+
+@dataclass(frozen=True)
+class HeadCard:
+    """What one head does.
+
+    Attributes:
+        site: path of its attention.
+        kind: of attention.
+        layer: from 0.
+        head: from 0.
+        confidence: mean largest weight, BOS and EOS left out (Voita et al. 2019, section 4).
+        entropy: mean, in nats.
+        evenness: mean entropy as a share of the largest possible, 0 to 1.
+        offsets: share of tokens whose strongest weight falls so far ahead, of those with a token there.
+        scores: best first.
+        roles: names of the scores that make one, the most telling first.
+    """
+
+    site: str
+    kind: str
+    layer: int
+    head: int
+    confidence: Estimate
+    entropy: Estimate
+    evenness: Estimate
+    offsets: Mapping[int, float]
+    scores: tuple[Score, ...]
+    roles: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return how people name it: layers and heads from 1."""
+        return f"{self.kind} {self.layer + 1}.{self.head + 1}"
+
+    @property
+    def is_nearly_uniform(self) -> bool:
+        """Say whether it looks at everything alike, so that its strongest weight tells little."""
+        return (self.evenness.value or 0.0) >= UNIFORM_FROM
+
+    def score(self, name: str) -> Score | None:
+        """Return a score by its question's name."""
+        return next((each for each in self.scores if each.name == name), None)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line to survey heads on.
+
+    Attributes:
+        source: None for a language model.
+        target: None for the model's own answer.
+        tree: of the source, or of a language model's text.
+        source_words: how the source is split; absent means at spaces and punctuation.
+        target_words: likewise.
+        gold: links between these words.
+    """
+
+    source: str | None
+    target: str | None
+    tree: Tree | None = None
+    source_words: tuple[str, ...] | None = None
+    target_words: tuple[str, ...] | None = None
+    gold: Gold | None = None
+
+
+def offset_name(offset: int) -> str:
+    """Return what a person calls a look so many positions ahead."""
+    if offset == 0:
+        return "itself"
+    number = {1: "one", 2: "two", 3: "three"}.get(abs(offset), str(abs(offset)))
+    return f"{number} {'ahead' if offset > 0 else 'back'}"
+
+
+def survey_heads(
+    task: Task, lines: Sequence[Line], *, frequencies: Int[Tensor, " V"] | None = None, min_cases: int = MIN_CASES
+) -> list[HeadCard]:
+    """Let a model read lines once and return the card of every head.
+
+    Args:
+        task: the model with its tokenizers.
+        lines: what it reads.
+        frequencies: how often each source symbol occurs, best in the training data; None: no rare-token role.
+        min_cases: of fewer no role comes, and relations with fewer are not asked about.
+
+    Raises:
+        RequestError: the model has no head.
+    """
+    sites = [each for each in task.model.attention_sites() if each.num_heads]
+    if not sites:
+        raise RequestError(
+            "the model has no attention, so there is no head to give a role to. Try a Transformer, or a recurrent "
+            "model with `model.attention`."
+        )
+    counter = HeadCounter(sites, _questions(sites, lines, min_cases), frequencies)
+    for batch in read_batches(task, [(each.source, each.target) for each in lines]):
+        counter.add(batch, [_words(task, reading, lines[reading.line]) for reading in batch])
+    return [card for site in counter.sites for card in _cards(site, counter.kinds[site.site.kind], min_cases)]
+
+
+def _questions(sites: Sequence[AttentionSite], lines: Sequence[Line], min_cases: int) -> list[Question]:
+    kinds = {each.kind for each in sites}
+    has_gold = any(each.gold is not None for each in lines)
+    syntax: View = "encoder" if "encoder" in kinds else "reading"
+    views: tuple[View, ...] = ("predicting", "cross")
+    return [
+        *syntactic_questions([each.tree for each in lines], syntax, min_cases),
+        *(question for view in views for question in word_questions(view, has_gold=has_gold)),
+    ]
+
+
+def _words(task: Task, reading: Reading, line: Line) -> LineWords:
+    """Return the words of a reading: the treebank's, the gold alignment's, or those between spaces and punctuation."""
+    tree_units = None if line.tree is None else line.tree.units
+    is_read = reading.source is not None
+    source_words = line.source_words or (tree_units if is_read else None)
+    target_words = line.target_words or (None if is_read else tree_units)
+    source, source_spans = _spans(task, reading.source, source_words)
+    target, target_spans = _spans(task, reading.target_output, target_words)
+    return LineWords(
+        source=source,
+        target=target,
+        source_owners=_owners(reading.source, source_spans),
+        read_owners=_owners(reading.target_input, target_spans),
+        predicted_owners=_owners(reading.target_output, target_spans),
+        tree=line.tree,
+        gold=line.gold,
+    )
+
+
+def _spans(
+    task: Task, side: Side | None, given: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], list[tuple[int, int]]]:
+    if side is None:
+        return (), []
+    text = side.spelling.text
+    if given is None:
+        found = list(_WORD.finditer(text))
+        return tuple(each[0] for each in found), [each.span() for each in found]
+    words = tuple(task.codec.normalize(each) for each in given)
+    return words, locate_words(words, text)
+
+
+def _owners(side: Side | None, spans: Sequence[tuple[int, int]]) -> list[int | None]:
+    return [] if side is None else side.owners(spans)
+
+
+@dataclass
+class _Table:
+    """Sums, cases and intervals of one site: features, then questions, by head."""
+
+    values: Float[np.ndarray, "X H"]
+    low: Float[np.ndarray, "X H"]
+    high: Float[np.ndarray, "X H"]
+    cases: Float[np.ndarray, " X"]
+    index: dict[str, int] = field(default_factory=dict)
+
+    def estimate(self, name: str, head: int) -> Estimate:
+        row = self.index[name]
+        if not self.cases[row]:
+            return Estimate(None, None, None)
+        return Estimate(*(float(each[row, head]) for each in (self.values, self.low, self.high)))
+
+
+def _table(site: SiteCounts, kind: KindCounts) -> _Table:
+    sums_NXH = np.concatenate(site.sums)
+    cases_NX = np.concatenate(kind.cases)
+    num_heads = sums_NXH.shape[2]
+    low, high = ratio_intervals(sums_NXH.reshape(len(sums_NXH), -1), np.repeat(cases_NX, num_heads, axis=1))
+    cases = cases_NX.sum(0, dtype=np.float64)
+    values = sums_NXH.sum(0, dtype=np.float64) / np.maximum(cases, 1)[:, None]
+    names = [*FEATURES, *(each.name for each in kind.questions)]
+    index = {name: row for row, name in enumerate(names)}
+    return _Table(values, low.reshape(values.shape), high.reshape(values.shape), cases, index)
+
+
+def _cards(site: SiteCounts, kind: KindCounts, min_cases: int) -> Iterable[HeadCard]:
+    table = _table(site, kind)
+    for head in range(site.site.num_heads):
+        scores = [
+            *_token_scores(table, kind, head),
+            *(each for each in _word_scores(site, table, kind, head) if each.cases),
+        ]
+        roles = [each for each in scores if each.is_role(min_cases)]
+        roles.sort(key=lambda each: (_ORDER.index(each.family), -each.gain))
+        yield HeadCard(
+            site=site.site.path,
+            kind=site.site.kind,
+            layer=site.site.layer,
+            head=head,
+            confidence=table.estimate(CONFIDENCE, head),
+            entropy=table.estimate(ENTROPY, head),
+            evenness=table.estimate(EVENNESS, head),
+            offsets=_offset_shares(table, head),
+            scores=tuple(sorted(scores, key=lambda each: -each.gain)),
+            roles=tuple(each.name for each in roles),
+        )
+
+
+def _offset_shares(table: _Table, head: int) -> dict[int, float]:
+    return {
+        each: float(table.values[table.index[str(each)], head])
+        for each in OFFSETS
+        if table.cases[table.index[str(each)]]
+    }
+
+
+def _token_scores(table: _Table, kind: KindCounts, head: int) -> Iterable[Score]:
+    """Yield what is asked of tokens: the offset with the most hits, the end-of-sentence sink, the rarest token."""
+    rows = {each: table.index[str(each)] for each in OFFSETS}
+    best = max(OFFSETS, key=lambda each: (table.values[rows[each], head] * table.cases[rows[each]], -abs(each)))
+    named: list[tuple[str, str, RoleFamily]] = [
+        (str(best), offset_name(best), "positional"),
+        (SINK, SINK, "sink"),
+        (RARE, RARE, "rare"),
+    ]
+    for feature, name, family in named:
+        cases = int(table.cases[table.index[feature]])
+        if not cases:
+            continue
+        baseline = offset = None
+        if family == "rare":
+            offset, hits = max(kind.rare_offsets.items(), key=lambda each: (each[1], -abs(each[0])))
+            baseline = hits / cases
+        chance = float(kind.chance[FEATURES.index(feature)]) / cases
+        yield Score(name, family, cases, table.estimate(feature, head), baseline, offset, chance)
+
+
+def _word_scores(site: SiteCounts, table: _Table, kind: KindCounts, head: int) -> Iterable[Score]:
+    """Yield what is asked of words, by distance too."""
+    for interviewer in kind.interviewers.values():
+        for question, book in zip(interviewer.questions, interviewer.books, strict=True):
+            cases = int(book.num_cases.sum())
+            if not cases:
+                continue
+            offset, hits = book.baseline()
+            has_baseline = question.family != "previous"
+            rows = []
+            for bucket, (first, last) in enumerate(BUCKETS):
+                count = int(book.num_cases[bucket])
+                if count:
+                    right = float(site.by_distance[question.name][bucket, head]) / count
+                    rows.append(
+                        ByDistance(first, last, count, right, hits[bucket] / count, float(book.chance[bucket]) / count)
+                    )
+            yield Score(
+                name=question.name,
+                family=question.family,
+                cases=cases,
+                share=table.estimate(question.name, head),
+                baseline=sum(hits) / cases if has_baseline else None,
+                baseline_offset=offset if has_baseline else None,
+                chance=float(book.chance.sum()) / cases,
+                by_distance=tuple(rows),
+            )
+
+
+def plain(value: Any) -> Any:
+    """Return a card, or a part of one, as plain values for JSON."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value

@@ -1,0 +1,169 @@
+"""The heads of a model in a few figures, and of several models side by side; as text for a terminal."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.analysis.heads import HeadCard, Score, offset_name, plain
+from heedful.analysis.heads_counts import RARE, SINK
+from heedful.analysis.heads_questions import ALIGNED, COPY, PREVIOUS, SHIFTED
+
+MAIN_RELATIONS = ("nsubj", "obj", "amod", "advmod")
+"""Those of Voita et al. (2019, section 5.2); ``dobj`` of older treebanks is ``obj`` today."""
+
+MANY_KINDS = ("encoder", "decoder", "cross", "pooling")
+SHOWN_ROLES = 3
+
+
+@dataclass(frozen=True)
+class HeadsReport:
+    """The heads of one model over a corpus.
+
+    Attributes:
+        bundle: the model's name.
+        path: where it was found.
+        num_lines: lines that were read.
+        targets: where the targets came from: ``given`` or ``the model's own``; ``none`` where it reads none.
+        frequencies: where the frequencies of tokens came from.
+        min_cases: fewest cases that make a role.
+        cards: one for each head.
+        notes: what a reader should know.
+    """
+
+    bundle: str
+    path: str
+    num_lines: int
+    targets: str
+    frequencies: str
+    min_cases: int
+    cards: tuple[HeadCard, ...]
+    notes: tuple[str, ...] = ()
+
+    def of_kind(self, kind: str) -> list[HeadCard]:
+        """Return the cards of a kind of attention."""
+        return [each for each in self.cards if each.kind == kind]
+
+    def best(self, name: str, kind: str | None = None) -> tuple[HeadCard, Score] | None:
+        """Return the head with the highest share for a question, all heads or those of a kind."""
+        found = [(card, card.score(name)) for card in self.cards if kind in (None, card.kind)]
+        scored = [(card, score) for card, score in found if score is not None and score.share.value is not None]
+        return max(scored, key=lambda each: each[1].share.value or 0.0, default=None)
+
+    def with_role(self, kind: str, fits: Callable[[str], bool]) -> list[HeadCard]:
+        """Return the heads of a kind that have a role whose name fits."""
+        return [each for each in self.of_kind(kind) if any(map(fits, each.roles))]
+
+    def to_values(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        values = plain(self)
+        for card, made in zip(self.cards, values["cards"], strict=True):
+            made["name"], made["is_nearly_uniform"] = card.name, card.is_nearly_uniform
+        values["heads"] = values.pop("cards")
+        values["summary"] = dict(summary_rows(self))
+        return dict(values)
+
+
+def summary_rows(report: HeadsReport) -> list[tuple[str, str]]:
+    """Return what is told of a whole model, as a name and a text each; the same names for every model."""
+    numbers = [(kind, len(report.of_kind(kind))) for kind in MANY_KINDS]
+    rows = [("heads", ", ".join(f"{number} {kind}" for kind, number in numbers if number))]
+    for kind in ("encoder", "decoder"):
+        for offset in (-1, 0, 1) if kind == "encoder" else (-1, 0):
+            found = report.with_role(kind, offset_name(offset).__eq__)
+            rows.append((f"{kind} heads that look {_at(offset)}", _count(found)))
+    rows.append(("nearly uniform heads", _count([each for each in report.cards if each.is_nearly_uniform])))
+    rows.append(("encoder heads on the sink", _count(report.with_role("encoder", SINK.__eq__))))
+    rows.append(("cross heads on the sink", _count(report.with_role("cross", SINK.__eq__))))
+    rows.append(("rare-token head of the encoder", _best(report, RARE, "encoder")))
+    for relation in MAIN_RELATIONS:
+        heads = {card.name for card in report.cards if any(_is_about(name, relation) for name in card.roles)}
+        ways = [name for card in report.cards[:1] for name in _relation_names(report, relation)]
+        best = max(
+            (one for name in ways if (one := report.best(name)) is not None),
+            key=lambda each: each[1].gain,
+            default=None,
+        )
+        rows.append((f"{relation} heads", f"{len(heads)}; {_describe(best)}" if best else "not measured"))
+    for name, kind in ((PREVIOUS, "decoder"), (COPY, "cross"), (ALIGNED, "cross"), (SHIFTED, "cross")):
+        rows.append((f"best for {name}", _best(report, name, kind)))
+    return rows
+
+
+def _at(offset: int) -> str:
+    return "at themselves" if offset == 0 else offset_name(offset)
+
+
+def _is_about(name: str, relation: str) -> bool:
+    return name.startswith(f"{relation}: ")
+
+
+def _relation_names(report: HeadsReport, relation: str) -> list[str]:
+    return sorted({score.name for card in report.cards for score in card.scores if _is_about(score.name, relation)})
+
+
+def _count(cards: Sequence[HeadCard]) -> str:
+    return f"{len(cards)} ({', '.join(each.name for each in cards)})" if 0 < len(cards) <= 4 else str(len(cards))
+
+
+def _best(report: HeadsReport, name: str, kind: str) -> str:
+    found = report.best(name, kind)
+    return "not measured" if found is None else _describe(found)
+
+
+def _describe(found: tuple[HeadCard, Score]) -> str:
+    card, score = found
+    return f"{card.name}: {describe_share(score)}"
+
+
+def describe_share(score: Score) -> str:
+    """Return a score as text: the share, its interval, and what to hold it against."""
+    share = score.share
+    if share.value is None:
+        return "no case"
+    against = f"chance {score.chance:.0%}" if score.baseline is None else f"baseline {score.baseline:.1%}"
+    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}, {against})"
+
+
+def format_report(report: HeadsReport) -> str:
+    """Return a report for a terminal: a line for each head, then the summary."""
+    lines = [
+        f"{report.bundle}: {len(report.cards)} heads over {report.num_lines:,} lines; targets: {report.targets}; "
+        f"token frequencies: {report.frequencies}",
+        "",
+        f"{'head':14} {'confidence':>10} {'evenness':>8}  roles",
+    ]
+    for card in report.cards:
+        figures = f"{_figure(card.confidence.value):>10} {_figure(card.evenness.value):>8}"
+        lines.append(f"{card.name:14} {figures}  {_roles(card)}")
+    lines += ["", *_aligned(summary_rows(report)), *(f"note: {each}" for each in report.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def format_comparison(reports: Sequence[HeadsReport]) -> str:
+    """Return the summaries of several models under one another, figure by figure."""
+    columns = [dict(summary_rows(each)) for each in reports]
+    width = max(len(each.bundle) for each in reports)
+    lines = []
+    for name in columns[0]:
+        lines.append(name)
+        lines += [f"  {report.bundle:{width}}  {column[name]}" for report, column in zip(reports, columns, strict=True)]
+    return "\n".join(lines) + "\n"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _roles(card: HeadCard) -> str:
+    warning = "nearly uniform; " if card.is_nearly_uniform else ""
+    named = [f"{name} {describe_share(score)}" for name in card.roles[:SHOWN_ROLES] if (score := card.score(name))]
+    more = len(card.roles) - SHOWN_ROLES
+    if named:
+        return warning + "; ".join(named) + (f"; and {more} more" if more > 0 else "")
+    leading = card.scores[0] if card.scores else None
+    return f"{warning}no role" + ("" if leading is None else f"; most: {leading.name} {describe_share(leading)}")
+
+
+def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = max(len(name) for name, _ in rows)
+    return [f"{name:{width}}  {text}" for name, text in rows]

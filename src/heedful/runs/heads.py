@@ -1,0 +1,258 @@
+"""What every head of trained models does: text, trees and gold alignments in, a report for each model out."""
+
+import json
+import random
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from heedful.analysis.heads import MIN_CASES, HeadCard, Line, survey_heads
+from heedful.analysis.heads_gold import GoldPair, read_gold
+from heedful.analysis.heads_summary import HeadsReport, format_comparison, format_report
+from heedful.analysis.treebank import Tree, read_treebank
+from heedful.core.errors import ConfigError, DataError, HeedfulError, RequestError
+from heedful.core.storage import write_whole
+from heedful.data.opening import STDIN
+from heedful.data.readers import data_paths, read_examples
+from heedful.data.report import ReadReport
+from heedful.runs.loaded import LoadedModel, load
+from heedful.runs.streams import open_lines
+
+FREQUENCY_LINES = 20_000
+"""So many lines, drawn from all of the training data, tell how frequent a token is."""
+
+
+@dataclass(frozen=True)
+class HeadsData:
+    """What heads are looked at on.
+
+    Attributes:
+        text: the lines that models read; absent means those of the treebank, else of the gold alignments.
+        targets: a file for each bundle, or one for all; absent means the models' own answers.
+        treebank: CoNLL-U of the text.
+        gold: word alignments with their own sentences.
+    """
+
+    text: Path | None = None
+    targets: tuple[Path, ...] = ()
+    treebank: Path | None = None
+    gold: Path | None = None
+
+
+def describe_heads(
+    bundles: Sequence[Path | str],
+    data: HeadsData,
+    *,
+    settings: Iterable[str] = (),
+    min_cases: int = MIN_CASES,
+) -> list[HeadsReport]:
+    """Return a report on the heads of each bundle, all over the same text.
+
+    Args:
+        bundles: run or bundle folders.
+        data: what the models read.
+        settings: ``key=value`` on top of the bundles' configurations.
+        min_cases: of fewer no role comes.
+
+    Raises:
+        ConfigError: neither text nor treebank nor gold alignments, or targets that do not go with the bundles.
+        DataError: a file cannot be read, or does not go with the text.
+        RequestError: a model without heads.
+    """
+    if len(data.targets) not in (0, 1, len(bundles)):
+        raise ConfigError(
+            f"{len(data.targets)} `--target` files for {len(bundles)} bundles. Give one for each, in their order, or "
+            "one for all."
+        )
+    trees = None if data.treebank is None else read_treebank(data.treebank)
+    gold = None if data.gold is None else read_gold(data.gold)
+    texts = _texts(data, trees, gold)
+    names = _names(bundles)
+    reports = []
+    for index, path in enumerate(bundles):
+        target = None if not data.targets else data.targets[index if len(data.targets) > 1 else 0]
+        model = load(path, settings=settings)
+        lines = _lines(model, texts, target, data, trees)
+        print(f"heedful: {names[index]}: reading {len(lines):,} lines", file=sys.stderr)
+        try:
+            reports.append(_describe(model, names[index], lines, gold, min_cases))
+        except RequestError as error:
+            raise RequestError(f"{path}: {error}") from None
+    return reports
+
+
+def _texts(data: HeadsData, trees: list[Tree] | None, gold: list[GoldPair] | None) -> list[str]:
+    if data.text is not None:
+        with open_lines(data.text) as lines:
+            texts = list(lines)
+        if not any(text.strip() for text in texts):
+            raise DataError("there is no text in it.", data.text)
+        return texts
+    if trees is not None:
+        return [each.text for each in trees]
+    if gold is not None:
+        return [" ".join(each.source) for each in gold]
+    raise ConfigError("there is nothing to read. Name a `--text`, a `--treebank` or `--gold` alignments.")
+
+
+def _names(bundles: Sequence[Path | str]) -> list[str]:
+    """Return short names of the bundles, whole paths where two would be the same."""
+    paths = [Path(each) for each in bundles]
+    short = [each.resolve().parent.name if each.name == "bundle" else each.resolve().name for each in paths]
+    return short if len(set(short)) == len(short) else [str(each) for each in paths]
+
+
+def _lines(
+    model: LoadedModel, texts: list[str], target: Path | None, data: HeadsData, trees: list[Tree] | None
+) -> list[Line]:
+    codec = model.task.codec
+    targets: list[str | None] = [None] * len(texts)
+    if target is not None and codec.source is None:
+        raise ConfigError(f"{model.path}: a language model reads one text. Leave out `--target`.")
+    if target is not None:
+        with open_lines(target) as found:
+            targets = list(found)
+        _check_count(len(targets), len(texts), target, "lines")
+    elif data.text is None and trees is None and data.gold is not None:
+        targets = [" ".join(each.target) for each in read_gold(data.gold)]
+    if trees is not None:
+        assert data.treebank is not None
+        _check_count(len(trees), len(texts), data.treebank, "sentences")
+        for number, (tree, text) in enumerate(zip(trees, texts, strict=True), start=1):
+            _check_tree(model, tree, text, number)
+    found_trees: Sequence[Tree | None] = trees or [None] * len(texts)
+    is_read = codec.source is not None
+    return [
+        Line(text if is_read else None, each if is_read else text, tree)
+        for text, each, tree in zip(texts, targets, found_trees, strict=True)
+    ]
+
+
+def _check_count(found: int, wanted: int, path: Path, unit: str) -> None:
+    if found != wanted:
+        raise DataError(f"{found:,} {unit}, but the text has {wanted:,} lines. They must go together.", path)
+
+
+def _check_tree(model: LoadedModel, tree: Tree, text: str, number: int) -> None:
+    one, other = ("".join(model.task.codec.normalize(each).split()) for each in (tree.text, text))
+    if one != other:
+        place = next((i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+        raise DataError(
+            f"the sentence is not line {number} of the text: `{one[place : place + 20]}` against "
+            f"`{other[place : place + 20]}`. Leave out `--text` to read the treebank's own sentences.",
+            tree.path,
+            tree.line,
+        )
+
+
+def _describe(
+    model: LoadedModel, name: str, lines: list[Line], gold: list[GoldPair] | None, min_cases: int
+) -> HeadsReport:
+    has_target = model.task.codec.target is not None
+    frequencies, told = _frequencies(model, lines)
+    cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases)
+    if gold is not None:
+        cards = _with_alignment(model, cards, gold, min_cases)
+    is_given = any(each.target is not None for each in lines)
+    return HeadsReport(
+        bundle=name,
+        path=str(model.path),
+        num_lines=len(lines),
+        targets=("given" if is_given else "the model's own") if has_target else "none",
+        frequencies=told,
+        min_cases=min_cases,
+        cards=tuple(cards),
+        notes=tuple(_notes(cards, gold)),
+    )
+
+
+def _notes(cards: Sequence[HeadCard], gold: object) -> Iterator[str]:
+    kinds = {each.kind for each in cards}
+    if "cross" in kinds and gold is None:
+        yield "alignment roles need `--gold` alignments"
+    if any(each.is_nearly_uniform for each in cards):
+        yield "the strongest weight of a nearly uniform head is little above the others, so that its shares tell little"
+
+
+def _with_alignment(model: LoadedModel, cards: list[HeadCard], gold: list[GoldPair], min_cases: int) -> list[HeadCard]:
+    """Add the alignment scores, which come from the gold alignments' own sentences."""
+    if not any(each.kind == "cross" for each in cards):
+        raise ConfigError(f"{model.path}: gold alignments are for models that attend from a target to a source.")
+    lines = [
+        Line(" ".join(each.source), " ".join(each.target), None, each.source, each.target, each.gold) for each in gold
+    ]
+    judged = survey_heads(model.task, lines, min_cases=min_cases)
+    return [add_scores(card, other, ("alignment", "shifted")) for card, other in zip(cards, judged, strict=True)]
+
+
+def add_scores(card: HeadCard, other: HeadCard, families: Sequence[str]) -> HeadCard:
+    """Return a card with some scores, and the roles they make, of the same head's card over other lines."""
+    more = [each for each in other.scores if each.family in families]
+    names = {each.name for each in more}
+    scores = sorted([*card.scores, *more], key=lambda each: -each.gain)
+    return replace(card, scores=tuple(scores), roles=(*(each for each in other.roles if each in names), *card.roles))
+
+
+def _frequencies(model: LoadedModel, lines: Sequence[Line]) -> tuple[Int[Tensor, " V"] | None, str]:
+    """Return how often each source symbol occurs in the training data, else in the text, and which of them it was."""
+    codec = model.task.codec
+    if codec.source_size is None:
+        return None, "not needed"
+    counts = torch.zeros(codec.source_size, dtype=torch.long)
+    try:
+        texts = _draw_texts(model)
+        told = f"{len(texts):,} lines of the training data"
+    except HeedfulError:
+        texts = [each.source or "" for each in lines]
+        told = "the text itself, for the training data were not found"
+    for text in texts:
+        counts += torch.bincount(torch.tensor(codec.encode_source(text)), minlength=len(counts))
+    return counts, told
+
+
+def _draw_texts(model: LoadedModel) -> list[str]:
+    """Return sources of the training data, so many drawn that all have the same chance (Vitter 1985, algorithm R)."""
+    source = model.config.task.data.train
+    if STDIN in data_paths(source):
+        raise DataError("standard input is read once.")
+    draw = random.Random(1)
+    texts: list[str] = []
+    for index, example in enumerate(read_examples(source, Path.cwd(), ReadReport())):
+        if index < FREQUENCY_LINES:
+            texts.append(example.source or "")
+        elif (place := draw.randrange(index + 1)) < FREQUENCY_LINES:
+            texts[place] = example.source or ""
+    return texts
+
+
+def heads_text(reports: Sequence[HeadsReport]) -> str:
+    """Return reports for a terminal, several compared at the end."""
+    parts = [format_report(each) for each in reports]
+    return "\n".join([*parts, format_comparison(reports)] if len(reports) > 1 else parts)
+
+
+def heads_json(reports: Sequence[HeadsReport]) -> str:
+    """Return reports as JSON."""
+    return json.dumps({"bundles": [each.to_values() for each in reports]}, indent=1, ensure_ascii=False) + "\n"
+
+
+def write_heads_json(reports: Sequence[HeadsReport], path: Path) -> None:
+    """Write reports as JSON; the file appears whole or not at all."""
+    write_whole(path, heads_json(reports).encode("utf-8"))
+
+
+def check_output(path: Path) -> None:
+    """See before any work that a file can be written.
+
+    Raises:
+        ConfigError: its folder is not there, or it is a folder itself.
+    """
+    if path.is_dir():
+        raise ConfigError(f"{path}: a folder. Name a file to write.")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"{path}: there is no folder {path.parent}. Make it first.")
