@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from heedful.analysis import reading as reading_module
+from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.heads import HeadCard, Line, Score, survey_heads
-from heedful.analysis.heads_questions import Gold
 from heedful.analysis.record import Recording
 from heedful.analysis.treebank import read_treebank
 from heedful.attention.tap import Gates
@@ -288,7 +288,7 @@ def test_previous_target_word_and_copies(transformer: Task, monkeypatch: pytest.
 def test_alignment_and_its_shift(transformer: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """The target words 0 to 4 are aligned with the source words 0, 1, 2, 3 and 5; 4 is possible for the last."""
     sure = frozenset({(0, 0), (1, 1), (2, 2), (3, 3), (5, 4)})
-    gold = Gold(sure, sure | {(4, 4)})
+    gold = GoldLine(sure, sure | {(4, 4)})
     words = tuple(SOURCES[0].split()), tuple(TARGETS[0].split())
     line = Line(SOURCES[0], TARGETS[0], None, *words, gold)
     cards = survey(transformer, [line], moving(0, -1, 1), monkeypatch)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.bootstrap import ratio_intervals
 from heedful.analysis.heads_counts import (
     CONFIDENCE,
@@ -29,7 +30,6 @@ from heedful.analysis.heads_counts import (
 )
 from heedful.analysis.heads_questions import (
     BUCKETS,
-    Gold,
     LineWords,
     Question,
     View,
@@ -187,7 +187,7 @@ class Line:
     tree: Tree | None = None
     source_words: tuple[str, ...] | None = None
     target_words: tuple[str, ...] | None = None
-    gold: Gold | None = None
+    gold: GoldLine | None = None
 
 
 def offset_name(offset: int) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.treebank import Tree
 
 View = Literal["encoder", "reading", "predicting", "cross"]
@@ -21,9 +22,6 @@ Family = Literal["syntactic", "previous", "copy", "alignment", "shifted"]
 
 BUCKETS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, None))
 """Distances between two words: from, and to (None: no end)."""
-
-Links = frozenset[tuple[int, int]]
-"""Pairs of a source and a target word, from 0."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +37,6 @@ class Question:
     name: str
     family: Family
     view: View
-
-
-@dataclass(frozen=True)
-class Gold:
-    """What words of a line are known to be aligned (Och and Ney 2003).
-
-    Attributes:
-        sure: links that every annotator would draw.
-        possible: links that one may draw; the sure ones are among them.
-    """
-
-    sure: Links
-    possible: Links
 
 
 @dataclass(frozen=True)
@@ -74,7 +59,7 @@ class LineWords:
     read_owners: Sequence[int | None]
     predicted_owners: Sequence[int | None]
     tree: Tree | None = None
-    gold: Gold | None = None
+    gold: GoldLine | None = None
 
     def owners(self, view: View) -> tuple[Sequence[int | None], Sequence[int | None]]:
         """Return the words of the positions that look, and of those that are looked at."""
@@ -245,13 +230,13 @@ def _syntax(tree: Tree) -> Iterator[tuple[str, int, set[int]]]:
         yield f"{relation}: {DOWN}", head, dependents
 
 
-def _aligned(gold: Gold) -> Iterator[tuple[str, int, set[int]]]:
+def _aligned(gold: GoldLine) -> Iterator[tuple[str, int, set[int]]]:
     """Yield each target word that has a sure link, once by itself and once for the word after it.
 
     The shift is that of Chen et al. (2020, section 3): a decoder that has just read a word looks at its source then.
     """
     for target in sorted({target for _, target in gold.sure}):
-        right = {source for source, other in gold.sure | gold.possible if other == target}
+        right = {source for source, other in gold.possible if other == target}
         yield ALIGNED, target, right
         yield SHIFTED, target + 1, right
 

@@ -24,8 +24,10 @@ def heads(
         Path | None, typer.Option("--treebank", help="Their dependency trees, CoNLL-U, for syntactic roles.")
     ] = None,
     gold: Annotated[
-        Path | None, typer.Option("--gold", help="Gold word alignments (a table: source, target, sure, possible).")
+        Path | None,
+        typer.Option("--gold", help="Gold word alignments: a table (src, tgt, sure, possible), or links of the text."),
     ] = None,
+    is_one_based: Annotated[bool, typer.Option("--one-based", help="Words count from 1 in the gold links.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the cards as one page.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write everything as JSON; - prints it.")] = None,
     settings: Settings = None,
@@ -37,7 +39,9 @@ def heads(
     for path in (html, None if to_stdout else json):
         if path is not None:
             runs.check_output(path)
-    data = runs.HeadsData(text=text, targets=tuple(targets or ()), treebank=treebank, gold=gold)
+    data = runs.HeadsData(
+        text=text, targets=tuple(targets or ()), treebank=treebank, gold=gold, is_one_based=is_one_based
+    )
     reports = runs.describe_heads(bundles, data, settings=settings or [])
     if html is not None:
         runs.write_heads_page(reports, html)

@@ -4,7 +4,7 @@ import json
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,36 +12,17 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.analysis.heads import MIN_CASES, HeadCard, Line, survey_heads
-from heedful.analysis.heads_gold import GoldPair, read_gold
 from heedful.analysis.heads_summary import HeadsReport, format_comparison, format_report
-from heedful.analysis.treebank import Tree, read_treebank
 from heedful.core.errors import ConfigError, DataError, HeedfulError, RequestError
 from heedful.core.storage import write_whole
 from heedful.data.opening import STDIN
 from heedful.data.readers import data_paths, read_examples
 from heedful.data.report import ReadReport
+from heedful.runs.heads_input import HeadsData, HeadsInput
 from heedful.runs.loaded import LoadedModel, load
-from heedful.runs.streams import open_lines
 
 FREQUENCY_LINES = 20_000
 """So many lines, drawn from all of the training data, tell how frequent a token is."""
-
-
-@dataclass(frozen=True)
-class HeadsData:
-    """What heads are looked at on.
-
-    Attributes:
-        text: the lines that models read; absent means those of the treebank, else of the gold alignments.
-        targets: a file for each bundle, or one for all; absent means the models' own answers.
-        treebank: CoNLL-U of the text.
-        gold: word alignments with their own sentences.
-    """
-
-    text: Path | None = None
-    targets: tuple[Path, ...] = ()
-    treebank: Path | None = None
-    gold: Path | None = None
 
 
 def describe_heads(
@@ -69,35 +50,19 @@ def describe_heads(
             f"{len(data.targets)} `--target` files for {len(bundles)} bundles. Give one for each, in their order, or "
             "one for all."
         )
-    trees = None if data.treebank is None else read_treebank(data.treebank)
-    gold = None if data.gold is None else read_gold(data.gold)
-    texts = _texts(data, trees, gold)
+    given = HeadsInput(data)
     names = _names(bundles)
     reports = []
     for index, path in enumerate(bundles):
         target = None if not data.targets else data.targets[index if len(data.targets) > 1 else 0]
         model = load(path, settings=settings)
-        lines = _lines(model, texts, target, data, trees)
+        lines = given.lines(model, target)
         print(f"heedful: {names[index]}: reading {len(lines):,} lines", file=sys.stderr)
         try:
-            reports.append(_describe(model, names[index], lines, gold, min_cases))
+            reports.append(_describe(model, names[index], lines, given.gold_lines(lines), min_cases))
         except RequestError as error:
             raise RequestError(f"{path}: {error}") from None
     return reports
-
-
-def _texts(data: HeadsData, trees: list[Tree] | None, gold: list[GoldPair] | None) -> list[str]:
-    if data.text is not None:
-        with open_lines(data.text) as lines:
-            texts = list(lines)
-        if not any(text.strip() for text in texts):
-            raise DataError("there is no text in it.", data.text)
-        return texts
-    if trees is not None:
-        return [each.text for each in trees]
-    if gold is not None:
-        return [" ".join(each.source) for each in gold]
-    raise ConfigError("there is nothing to read. Name a `--text`, a `--treebank` or `--gold` alignments.")
 
 
 def _names(bundles: Sequence[Path | str]) -> list[str]:
@@ -107,52 +72,7 @@ def _names(bundles: Sequence[Path | str]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(each) for each in paths]
 
 
-def _lines(
-    model: LoadedModel, texts: list[str], target: Path | None, data: HeadsData, trees: list[Tree] | None
-) -> list[Line]:
-    codec = model.task.codec
-    targets: list[str | None] = [None] * len(texts)
-    if target is not None and codec.source is None:
-        raise ConfigError(f"{model.path}: a language model reads one text. Leave out `--target`.")
-    if target is not None:
-        with open_lines(target) as found:
-            targets = list(found)
-        _check_count(len(targets), len(texts), target, "lines")
-    elif data.text is None and trees is None and data.gold is not None:
-        targets = [" ".join(each.target) for each in read_gold(data.gold)]
-    if trees is not None:
-        assert data.treebank is not None
-        _check_count(len(trees), len(texts), data.treebank, "sentences")
-        for number, (tree, text) in enumerate(zip(trees, texts, strict=True), start=1):
-            _check_tree(model, tree, text, number)
-    found_trees: Sequence[Tree | None] = trees or [None] * len(texts)
-    is_read = codec.source is not None
-    return [
-        Line(text if is_read else None, each if is_read else text, tree)
-        for text, each, tree in zip(texts, targets, found_trees, strict=True)
-    ]
-
-
-def _check_count(found: int, wanted: int, path: Path, unit: str) -> None:
-    if found != wanted:
-        raise DataError(f"{found:,} {unit}, but the text has {wanted:,} lines. They must go together.", path)
-
-
-def _check_tree(model: LoadedModel, tree: Tree, text: str, number: int) -> None:
-    one, other = ("".join(model.task.codec.normalize(each).split()) for each in (tree.text, text))
-    if one != other:
-        place = next((i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
-        raise DataError(
-            f"the sentence is not line {number} of the text: `{one[place : place + 20]}` against "
-            f"`{other[place : place + 20]}`. Leave out `--text` to read the treebank's own sentences.",
-            tree.path,
-            tree.line,
-        )
-
-
-def _describe(
-    model: LoadedModel, name: str, lines: list[Line], gold: list[GoldPair] | None, min_cases: int
-) -> HeadsReport:
+def _describe(model: LoadedModel, name: str, lines: list[Line], gold: list[Line] | None, min_cases: int) -> HeadsReport:
     has_target = model.task.codec.target is not None
     frequencies, told = _frequencies(model, lines)
     cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases)
@@ -179,14 +99,11 @@ def _notes(cards: Sequence[HeadCard], gold: object) -> Iterator[str]:
         yield "the strongest weight of a nearly uniform head is little above the others, so that its shares tell little"
 
 
-def _with_alignment(model: LoadedModel, cards: list[HeadCard], gold: list[GoldPair], min_cases: int) -> list[HeadCard]:
+def _with_alignment(model: LoadedModel, cards: list[HeadCard], gold: list[Line], min_cases: int) -> list[HeadCard]:
     """Add the alignment scores, which come from the gold alignments' own sentences."""
     if not any(each.kind == "cross" for each in cards):
         raise ConfigError(f"{model.path}: gold alignments are for models that attend from a target to a source.")
-    lines = [
-        Line(" ".join(each.source), " ".join(each.target), None, each.source, each.target, each.gold) for each in gold
-    ]
-    judged = survey_heads(model.task, lines, min_cases=min_cases)
+    judged = survey_heads(model.task, gold, min_cases=min_cases)
     return [add_scores(card, other, ("alignment", "shifted")) for card, other in zip(cards, judged, strict=True)]
 
 
