@@ -110,6 +110,19 @@ def test_targets_trees_and_gold(run: Terminal, reverser: Path, words: Path, tmp_
     assert {"alignment", "alignment of the previous word"} <= names
 
 
+def test_what_heads_are_worth(run: Terminal, reverser: Path, words: Path, tmp_path: Path) -> None:
+    targets = write(tmp_path, "targets.txt", "dcba\ndab\nbac\nabba\n")
+    page, table = tmp_path / "heads.html", tmp_path / "heads.json"
+    assert run(reverser, "--text", words, "--target", targets, "--importance", "--html", page, "--json", table) == 0
+    assert re.search(
+        r"^head +confidence +evenness +loss \+ +score - +gradient +relevance +roles$", run.out, re.MULTILINE
+    )
+    assert "what heads are worth: 4 lines; BLEU, greedy search: " in run.out
+    for head in json.loads(table.read_text())["bundles"][0]["heads"]:
+        assert head["importance"]["gradient"]["value"] >= 0
+    assert page.read_text("utf-8").count("score lost without it") == 6
+
+
 def test_several_bundles_are_compared(run: Terminal, reverser: Path, words: Path, tmp_path: Path) -> None:
     assert run(reverser, reverser / "bundle", "--text", words, "--html", tmp_path / "both.html") == 0
     assert f"encoder heads that look one back\n  {reverser}" in run.out

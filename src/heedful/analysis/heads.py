@@ -36,6 +36,7 @@ from heedful.analysis.heads_questions import (
     syntactic_questions,
     word_questions,
 )
+from heedful.analysis.importance import HeadImportance
 from heedful.analysis.locating import locate_words
 from heedful.analysis.reading import Reading, Side, read_batches
 from heedful.analysis.treebank import Tree
@@ -141,6 +142,7 @@ class HeadCard:
         offsets: share of tokens whose strongest weight falls so far ahead, of those with a token there.
         scores: best first.
         roles: names of the scores that make one, the most telling first.
+        importance: what the head is worth, where that was asked.
     """
 
     site: str
@@ -153,6 +155,7 @@ class HeadCard:
     offsets: Mapping[int, float]
     scores: tuple[Score, ...]
     roles: tuple[str, ...]
+    importance: HeadImportance | None = None
 
     @property
     def name(self) -> str:

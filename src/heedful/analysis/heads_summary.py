@@ -28,6 +28,8 @@ class HeadsReport:
         min_cases: fewest cases that make a role.
         cards: one for each head.
         notes: what a reader should know.
+        score: the score of which heads are worth something, its value with all of them, and the number of lines; None
+            where that was not asked or there was none.
     """
 
     bundle: str
@@ -38,6 +40,7 @@ class HeadsReport:
     min_cases: int
     cards: tuple[HeadCard, ...]
     notes: tuple[str, ...] = ()
+    score: str | None = None
 
     def of_kind(self, kind: str) -> list[HeadCard]:
         """Return the cards of a kind of attention."""
@@ -126,15 +129,19 @@ def describe_share(score: Score) -> str:
 
 def format_report(report: HeadsReport) -> str:
     """Return a report for a terminal: a line for each head, then the summary."""
+    has_worth = any(each.importance is not None for each in report.cards)
+    worth = f" {'loss +':>7} {'score -':>7} {'gradient':>8} {'relevance':>9}" if has_worth else ""
     lines = [
         f"{report.bundle}: {len(report.cards)} heads over {report.num_lines:,} lines; targets: {report.targets}; "
         f"token frequencies: {report.frequencies}",
         "",
-        f"{'head':14} {'confidence':>10} {'evenness':>8}  roles",
+        f"{'head':14} {'confidence':>10} {'evenness':>8}{worth}  roles",
     ]
     for card in report.cards:
-        figures = f"{_figure(card.confidence.value):>10} {_figure(card.evenness.value):>8}"
+        figures = f"{_figure(card.confidence.value):>10} {_figure(card.evenness.value):>8}{_worth(card)}"
         lines.append(f"{card.name:14} {figures}  {_roles(card)}")
+    if report.score is not None:
+        lines += ["", f"what heads are worth: {report.score}"]
     lines += ["", *_aligned(summary_rows(report)), *(f"note: {each}" for each in report.notes)]
     return "\n".join(lines) + "\n"
 
@@ -152,6 +159,15 @@ def format_comparison(reports: Sequence[HeadsReport]) -> str:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _worth(card: HeadCard) -> str:
+    found = card.importance
+    if found is None:
+        return ""
+    lost = None if found.score_lost is None else found.score_lost.value
+    relevance = None if found.relevance is None else found.relevance.value
+    return f" {found.loss_gained.value:>7.4f} {_figure(lost):>7} {found.gradient.value:>8.4f} {_figure(relevance):>9}"
 
 
 def _roles(card: HeadCard) -> str:

@@ -28,6 +28,9 @@ def heads(
         typer.Option("--gold", help="Gold word alignments: a table (src, tgt, sure, possible), or links of the text."),
     ] = None,
     is_one_based: Annotated[bool, typer.Option("--one-based", help="Words count from 1 in the gold links.")] = False,
+    with_importance: Annotated[
+        bool, typer.Option("--importance", help="Find what each head is worth too, on 200 of the lines: minutes.")
+    ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the cards as one page.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write everything as JSON; - prints it.")] = None,
     settings: Settings = None,
@@ -42,7 +45,7 @@ def heads(
     data = runs.HeadsData(
         text=text, targets=tuple(targets or ()), treebank=treebank, gold=gold, is_one_based=is_one_based
     )
-    reports = runs.describe_heads(bundles, data, settings=settings or [])
+    reports = runs.describe_heads(bundles, data, settings=settings or [], with_importance=with_importance)
     if html is not None:
         runs.write_heads_page(reports, html)
     if json is not None and not to_stdout:

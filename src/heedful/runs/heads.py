@@ -9,10 +9,13 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Int
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from heedful.analysis.heads import MIN_CASES, HeadCard, Line, survey_heads
 from heedful.analysis.heads_summary import HeadsReport, format_comparison, format_report
+from heedful.analysis.importance import IMPORTANCE_LINES, weigh_heads
 from heedful.core.errors import ConfigError, DataError, HeedfulError, RequestError
 from heedful.core.storage import write_whole
 from heedful.data.opening import STDIN
@@ -31,6 +34,7 @@ def describe_heads(
     *,
     settings: Iterable[str] = (),
     min_cases: int = MIN_CASES,
+    with_importance: bool = False,
 ) -> list[HeadsReport]:
     """Return a report on the heads of each bundle, all over the same text.
 
@@ -39,6 +43,7 @@ def describe_heads(
         data: what the models read.
         settings: ``key=value`` on top of the bundles' configurations.
         min_cases: of fewer no role comes.
+        with_importance: find what each head is worth too, on `IMPORTANCE_LINES` lines; this takes minutes.
 
     Raises:
         ConfigError: neither text nor treebank nor gold alignments, or targets that do not go with the bundles.
@@ -59,7 +64,8 @@ def describe_heads(
         lines = given.lines(model, target)
         print(f"heedful: {names[index]}: reading {len(lines):,} lines", file=sys.stderr)
         try:
-            reports.append(_describe(model, names[index], lines, given.gold_lines(lines), min_cases))
+            report = _describe(model, names[index], lines, given.gold_lines(lines), min_cases)
+            reports.append(_weigh(report, model, lines) if with_importance else report)
         except RequestError as error:
             raise RequestError(f"{path}: {error}") from None
     return reports
@@ -89,6 +95,22 @@ def _describe(model: LoadedModel, name: str, lines: list[Line], gold: list[Line]
         cards=tuple(cards),
         notes=tuple(_notes(cards, gold)),
     )
+
+
+def _weigh(report: HeadsReport, model: LoadedModel, lines: Sequence[Line]) -> HeadsReport:
+    """Return the report with what each head is worth on some lines, drawn from all."""
+    filled = [each for each in lines if (each.source or each.target or "").strip()]
+    chosen = random.Random(1).sample(filled, min(len(filled), IMPORTANCE_LINES))
+    pairs = [(each.source, each.target) for each in chosen]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(f"{report.bundle}: silencing heads", total=len(report.cards))
+        found = weigh_heads(model.task, pairs, tell=lambda done, _: progress.update(bar, completed=done))
+    cards = tuple(replace(each, importance=found.heads[each.site][each.head]) for each in report.cards)
+    told = f"{found.num_lines:,} lines"
+    if found.score is not None:
+        told += f"; {found.score}: {found.whole:.2f} with all heads"
+    return replace(report, cards=cards, score=told)
 
 
 def _notes(cards: Sequence[HeadCard], gold: object) -> Iterator[str]:

@@ -37,6 +37,9 @@ body { max-width: 84rem; }
   background: var(--ink); }
 .bar .tick { left: calc(var(--b) - 1px); width: 0; top: -.15rem; bottom: -.15rem; border-left: 2px solid var(--ink); }
 .bar .tick.chance { border-left-style: dotted; }
+.worth { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; margin: .2rem 0 .4rem; font-size: .8rem; }
+.worth div { display: flex; justify-content: space-between; gap: .5rem; } .worth dt { color: var(--faint); }
+.worth dd { margin: 0; font-variant-numeric: tabular-nums; }
 details { margin-top: .6rem; font-size: .85rem; } summary { cursor: pointer; color: var(--faint); }
 .map td { padding: 0; border: 0; } .map th { padding: .2rem .5rem .2rem 0; border: 0; font-weight: normal; }
 .map a { display: block; min-width: 5.5rem; margin: 1px; padding: .25rem .4rem; border-radius: .3rem; font-size: .78rem;
@@ -87,6 +90,7 @@ def _told(report: HeadsReport) -> str:
     return (
         f'<p class="empty">{escape(report.bundle)}: {report.num_lines:,} lines; targets: {escape(report.targets)}; '
         f"token frequencies: {escape(report.frequencies)}; roles from {report.min_cases} cases on.{escape(notes)}</p>"
+        + ("" if report.score is None else f'<p class="empty">What heads are worth: {escape(report.score)}.</p>')
     )
 
 
@@ -131,8 +135,26 @@ def _card(card: HeadCard, number: int) -> str:
         f'<article class="card" id="{_identity(card, number)}">'
         f"<h4>{escape(card.name)}<small>{confidence}{evenness}</small></h4>"
         f"<div>{''.join(badges) or '<span class=badge>no role</span>'}</div>"
-        f"{''.join(map(_bar, shown))}{_distances(shown)}{_folded(folded)}</article>"
+        f"{_worth(card)}{''.join(map(_bar, shown))}{_distances(shown)}{_folded(folded)}</article>"
     )
+
+
+def _worth(card: HeadCard) -> str:
+    """Return what the head is worth: the figure, and its interval where one points at it."""
+    found = card.importance
+    if found is None:
+        return ""
+    parts = [("loss without it", found.loss_gained, "+.4f", ""), ("gradient", found.gradient, ".4f", "")]
+    if found.score_lost is not None:
+        parts.insert(0, ("score lost without it", found.score_lost, "+.2f", ""))
+    if found.relevance is not None and found.relevance_share is not None:
+        parts.append(("relevance", found.relevance, "+.2f", f" ({found.relevance_share:.0%} of its layer)"))
+    items = "".join(
+        f'<div title="95 %: {worth.low:{form}} to {worth.high:{form}}"><dt>{name}</dt>'
+        f"<dd>{worth.value:{form}}{more}</dd></div>"
+        for name, worth, form, more in parts
+    )
+    return f'<dl class="worth">{items}</dl>'
 
 
 def _bar(score: Score) -> str:
