@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.analysis.alignment_choice import AlignedHead, AlignmentChoice, choose, default_choice, head_sets
+from heedful.analysis.alignment_choice import (
+    AlignedHead,
+    AlignmentChoice,
+    JointChoice,
+    choose,
+    choose_by_agreement,
+    choose_joint,
+    default_choice,
+    head_sets,
+)
 from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.record import record
 from heedful.analysis.word_weights import HeadName, WordWeights, cross_sites, read_word_weights, word_of_symbols
@@ -123,6 +132,23 @@ def test_the_head_that_aligns_is_found(is_read: bool) -> None:
     assert tried.errors.aer == 0
     assert tried.choice.heads == (AlignedHead(site="x.1", head=0),)
     assert tried.choice.shift == int(is_read)
+    choice, agreement = choose_by_agreement(made(HeadName("x.1", 0), is_read=is_read), SITES)
+    assert (choice.heads, choice.shift) == (tried.choice.heads, tried.choice.shift)
+    assert agreement == 1
+
+
+def test_two_models_that_know_a_half_each_are_joined() -> None:
+    lines = made(HeadName("x.0", 1), is_read=True)
+    heads = [HeadName("x.0", 1)]
+    forward = [line.mean(heads, 1) for line in lines]
+    reverse = [line.mean(heads, 1).T.clone() for line in lines]
+    forward[0][0], reverse[0][1:] = 0.5, 0.5
+    assert choose_joint(forward, reverse, GOLD)[1].aer == 0
+    choice = JointChoice(join="views", symmetrisation="union")
+    weights = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
+    other = torch.tensor([[0.6, 0.4], [0.1, 0.9], [0.2, 0.8]])
+    assert choice.views(weights, other) == ({(0, 0), (2, 1)}, {(0, 0), (1, 1), (2, 1)})
+    assert JointChoice(join="mean").views(weights, other) == ({(0, 0), (2, 1)}, {(0, 0), (1, 1), (2, 1)})
 
 
 def test_two_heads_that_know_a_half_each_are_joined() -> None:

@@ -10,7 +10,9 @@ from tests.cli.test_commands import Terminal, run
 from heedful import runs
 from heedful.core.errors import BundleError, ConfigError, DataError, RequestError
 from heedful.runs.alignments import choice_of, saved_choice
+from heedful.runs.training_run import RUN_LOCK
 from heedful.tasks import open_bundle
+from heedful.training import RunFolder
 
 __all__ = ["run"]
 
@@ -32,29 +34,26 @@ def gold(tmp_path: Path) -> Path:
 def test_a_choice_is_kept_in_the_bundle_and_the_rest_stays(model: runs.LoadedModel, gold: Path) -> None:
     before = open_bundle(model.path).manifest
     tried = runs.choose_alignment(model, runs.read_gold(gold))
-    runs.save_choice(model, tried, gold)
+    runs.save_choice(model, tried.choice, {"gold": "gold.tsv", **tried.errors.to_values()})
     after = open_bundle(model.path).manifest
     assert set(after["files"]) - set(before["files"]) == {"alignment.json"}
     assert before["files"].items() <= after["files"].items() and after["created"] == before["created"]
     assert saved_choice(model) == choice_of(model) == tried.choice
-    runs.save_choice(model, tried, gold)
+    runs.save_choice(model, tried.choice, {"gold": "gold.tsv", **tried.errors.to_values()})
     assert open_bundle(model.path).manifest == after
     saved = json.loads((model.path / "alignment.json").read_text())
-    assert saved["development"] == {"file": "gold.tsv", **tried.errors.to_values()}
+    assert saved["chosen_by"] == {"gold": "gold.tsv", **tried.errors.to_values()}
 
 
-def test_a_choice_in_a_run_waits_for_no_trainer(reverser: Path, gold: Path) -> None:
-    from heedful.training import RunFolder
-
+def test_a_choice_in_a_run_waits_for_no_trainer(reverser: Path) -> None:
     model = runs.load(reverser)
-    tried = runs.choose_alignment(model, runs.read_gold(gold))
-    with RunFolder(reverser).lock(".run-lock"), pytest.raises(BundleError, match="is training here"):
-        runs.save_choice(model, tried, gold)
+    with RunFolder(reverser).lock(RUN_LOCK), pytest.raises(BundleError, match="is training here"):
+        runs.save_choice(model, choice_of(model), {})
     assert not (reverser / "bundle" / "alignment.json").exists()
 
 
-def test_a_damaged_choice_is_told(model: runs.LoadedModel, gold: Path) -> None:
-    runs.save_choice(model, runs.choose_alignment(model, runs.read_gold(gold)), gold)
+def test_a_damaged_choice_is_told(model: runs.LoadedModel) -> None:
+    runs.save_choice(model, choice_of(model), {})
     file = model.path / "alignment.json"
     file.write_text(file.read_text().replace('"shift"', '"shifd"'))
     with pytest.raises(BundleError, match=r"alignment.json: damaged: .*shifd.*Choose again"):
@@ -85,6 +84,29 @@ def test_alignments_of_predictions_are_those_of_the_texts(model: runs.LoadedMode
     assert aligned[1].candidates[0].alignment == ()
     assert aligned[0].to_values()["candidates"][0]["alignment"] == [[0, 0]]
     assert "alignment" not in plain[0].to_values()["candidates"][0]
+
+
+def test_two_directions_together(run: Terminal, model: runs.LoadedModel, gold: Path) -> None:
+    pairs = [("ab c", "c ba"), ("", "b"), ("cab", "bac")]
+    turned = [(target, source) for source, target in pairs]
+    both = list(runs.align(model, pairs, reverse=model))
+    mirrored = [frozenset((right, left) for left, right in each) for each in runs.align(model, turned, reverse=model)]
+    assert both == mirrored and both[2] == {(0, 0)}
+    tried = runs.choose_alignment(model, runs.read_gold(gold), reverse=model)
+    assert tried.errors.aer == 0
+    assert run("align", "--evaluate", gold, model.path, "--reverse", model.path) == 0
+    assert "AER 0.00" in run.out
+
+
+def test_the_command_chooses_without_gold(run: Terminal, model: runs.LoadedModel) -> None:
+    (model.path.parent / "s.txt").write_text("ab\nc\n", "utf-8")
+    files = [model.path.parent / "s.txt"] * 2
+    assert run("align", model.path, *files, "--agree") == 0
+    assert run.out == "0-0\n0-0\n" and "the views agree in 100.0% of their links" in run.err
+    assert json.loads((model.path / "alignment.json").read_text())["chosen_by"] == {"agreement": 1.0}
+    (model.path.parent / "s.txt").write_text("", "utf-8")
+    assert run("align", model.path, *files, "--agree") == 1
+    assert "no lines to choose by" in run.err
 
 
 def test_the_command_chooses_aligns_and_evaluates(run: Terminal, model: runs.LoadedModel, gold: Path) -> None:

@@ -16,6 +16,7 @@ from heedful.core.config import Config
 from heedful.models.interfaces import AttentionSite
 
 THRESHOLDS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+_JOINS: tuple[Literal["mean", "views"], ...] = ("mean", "views")
 WIDENED = 4
 """How many of the best sets of heads are tried further, with more heads and thresholds."""
 
@@ -32,6 +33,33 @@ class AlignedHead(Config):
     head: int = Field(ge=0)
 
 
+class JointChoice(Config):
+    """How the weights of two models, of the two directions, become links.
+
+    Attributes:
+        join: ``mean`` averages both matrices; ``views`` takes from each model the strongest word for each word that it
+            writes.
+        threshold: a word whose strongest weight is not above it stands alone in that view.
+        symmetrisation: how the views from both sides are joined.
+    """
+
+    join: Literal["mean", "views"] = "mean"
+    threshold: float = Field(0.0, ge=0, lt=1)
+    symmetrisation: Symmetrisation = "grow-diag-strict-final"
+
+    def views(self, weights: Float[Tensor, "T S"], reverse: Float[Tensor, "S T"]) -> tuple[Links, Links]:
+        """Return the two views of one pair of lines."""
+        if self.join == "mean":
+            return views((weights + reverse.T) / 2, self.threshold)
+        forward, _ = views(weights, self.threshold)
+        backward, _ = views(reverse, self.threshold)
+        return forward, frozenset((source, target) for target, source in backward)
+
+    def links(self, weights: Float[Tensor, "T S"], reverse: Float[Tensor, "S T"]) -> Links:
+        """Return the links of one pair of lines."""
+        return symmetrise(*self.views(weights, reverse), self.symmetrisation)
+
+
 class AlignmentChoice(Config):
     """How weights become links.
 
@@ -40,12 +68,14 @@ class AlignmentChoice(Config):
         shift: 1 takes the weights of the step that has read the target word, 0 of the step that predicts it.
         threshold: a word whose strongest weight is not above it stands alone in that view.
         symmetrisation: how the views from both sides are joined.
+        joint: how they become links together with those of a model of the other direction.
     """
 
     heads: tuple[AlignedHead, ...] = Field(min_length=1)
     shift: Literal[0, 1]
     threshold: float = Field(0.0, ge=0, lt=1)
     symmetrisation: Symmetrisation = "target"
+    joint: JointChoice = JointChoice()
 
     @property
     def names(self) -> tuple[HeadName, ...]:
@@ -117,6 +147,57 @@ def choose(lines: Sequence[WordWeights], gold: Sequence[GoldLine], sites: Sequen
     singles = [heads for heads in sets.values() if len(heads) == 1]
     widened = (_widen(lines, gold, each, singles) for each in sorted(first, key=_rank)[:WIDENED])
     return min((choose_for(lines, gold, each.choice.heads) for each in widened), key=_rank)
+
+
+def choose_joint(
+    forward: Sequence[Float[Tensor, "T S"]], reverse: Sequence[Float[Tensor, "S T"]], gold: Sequence[GoldLine]
+) -> tuple[JointChoice, AlignmentErrors]:
+    """Return how the weights of two models do best together.
+
+    Args:
+        forward: of each gold line, those that count in the model that writes its target.
+        reverse: those that count in the model that writes its source.
+        gold: in the same order.
+    """
+    best: tuple[JointChoice, AlignmentErrors] | None = None
+    for join, threshold in itertools.product(_JOINS, THRESHOLDS):
+        setting = JointChoice(join=join, threshold=threshold)
+        seen = [setting.views(one, other) for one, other in zip(forward, reverse, strict=True)]
+        for how in SYMMETRISATIONS:
+            errors = count_errors((symmetrise(*both, how) for both in seen), gold)
+            if best is None or errors.aer < best[1].aer:
+                best = setting.model_copy(update={"symmetrisation": how}), errors
+    assert best is not None
+    return best
+
+
+def choose_by_agreement(lines: Sequence[WordWeights], sites: Sequence[AttentionSite]) -> tuple[AlignmentChoice, float]:
+    """Return the head or mean, and the shift, whose two views agree most, and how far they do; no gold is needed.
+
+    A head that aligns has for most words one partner, whichever side is asked (Liang et al. 2006, section 3, train for
+    that; Chen et al. 2020, section 4.1, choose a layer by it).
+
+    Args:
+        lines: what the model's heads say of some pairs.
+        sites: the cross-attentions.
+    """
+    shifts: tuple[Literal[0, 1], ...] = (0, 1)
+    choices = (
+        AlignmentChoice(heads=heads, shift=shift, symmetrisation="grow-diag-strict-final")
+        for heads in head_sets(sites).values()
+        for shift in shifts
+    )
+    return max(((each, _agreement(each, lines)) for each in choices), key=lambda pair: pair[1])
+
+
+def _agreement(choice: AlignmentChoice, lines: Sequence[WordWeights]) -> float:
+    """Return the share of links that both views have, ``2 |F & B| / (|F| + |B|)``."""
+    num_common = num_links = 0
+    for line in lines:
+        forward, backward = views(choice.weights(line))
+        num_common += len(forward & backward)
+        num_links += len(forward) + len(backward)
+    return 2 * num_common / max(num_links, 1)
 
 
 def choose_for(lines: Sequence[WordWeights], gold: Sequence[GoldLine], heads: tuple[AlignedHead, ...]) -> Tried:

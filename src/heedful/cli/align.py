@@ -29,6 +29,13 @@ def align(
             metavar="GOLD", help="Find what aligns best on gold alignments with their texts; keep it in the bundle."
         ),
     ] = None,
+    agree: Annotated[
+        bool,
+        typer.Option(
+            "--agree",
+            help="Without gold: find the head whose two views of the texts agree most; keep it.",
+        ),
+    ] = False,
     evaluate: Annotated[
         Path | None, typer.Option(metavar="GOLD", help="Print error rate, precision and recall on gold alignments.")
     ] = None,
@@ -36,6 +43,10 @@ def align(
     one_based: Annotated[
         bool, typer.Option("--one-based", help="Words count from 1 in gold alignments and files of alignments.")
     ] = False,
+    reverse: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="A model of the other direction, whose weights count as much."),
+    ] = None,
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
@@ -47,10 +58,12 @@ def align(
     from heedful.core.errors import ConfigError
 
     given = paths or []
+    other = None if reverse is None else runs.load(reverse, settings=settings or [])
     if evaluate is not None:
         gold = runs.read_gold(evaluate, split=split, is_one_based=one_based)
         for path in given or [Path("-")]:
-            errors = runs.evaluate_alignments(path, gold, is_one_based=one_based, settings=settings or [])
+            alignments = runs.load(path, settings=settings or []) if path.is_dir() else path
+            errors = runs.evaluate_alignments(alignments, gold, reverse=other, is_one_based=one_based)
             values = {"alignments": str(path), **errors.to_values()}
             print(json.dumps(values) if as_json else f"{path}: {errors.to_text()}", flush=True)
         return
@@ -60,22 +73,27 @@ def align(
             "alone suffices, `--evaluate GOLD` compares alignments."
         )
     model = runs.load(given[0], settings=settings or [])
+    pairs = runs.read_pairs(given[1], given[2]) if len(given) == 3 else []
     if choose is not None:
         gold = runs.read_gold(choose, split=split, is_one_based=one_based)
-        tried = runs.choose_alignment(model, gold)
-        runs.save_choice(model, tried, choose)
+        tried = runs.choose_alignment(model, gold, reverse=other)
+        runs.save_choice(model, tried.choice, {"gold": choose.name, "split": split, **tried.errors.to_values()})
         print(f"heedful: {tried.choice.describe()}: {tried.errors.to_text()}", file=sys.stderr)
-    if len(given) == 3:
-        _print_links(model, given[1], given[2], as_json=as_json)
+    elif agree:
+        choice, agreement = runs.choose_unsupervised(model, pairs)
+        runs.save_choice(model, choice, {"agreement": agreement})
+        print(f"heedful: {choice.describe()}: the views agree in {agreement:.1%} of their links", file=sys.stderr)
+    _print_links(model, other, pairs, as_json=as_json)
 
 
-def _print_links(model: "LoadedModel", source: Path, target: Path, *, as_json: bool) -> None:
+def _print_links(
+    model: "LoadedModel", reverse: "LoadedModel | None", pairs: list[tuple[str, str]], *, as_json: bool
+) -> None:
     from heedful import runs
 
-    pairs = runs.read_pairs(source, target)
-    for (source_text, target_text), links in zip(pairs, runs.align(model, pairs), strict=True):
+    for (source, target), links in zip(pairs, runs.align(model, pairs, reverse=reverse), strict=True):
         if as_json:
-            values = {"source": source_text, "target": target_text, "alignment": [list(each) for each in sorted(links)]}
+            values = {"source": source, "target": target, "alignment": [list(each) for each in sorted(links)]}
             sys.stdout.write(runs.to_json_line(values))
         else:
             sys.stdout.write(runs.format_links(links) + "\n")

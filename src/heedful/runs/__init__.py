@@ -13,6 +13,7 @@ _HOMES = {
     "align_predictions": "alignments",
     "check_output": "heads",
     "choose_alignment": "alignments",
+    "choose_unsupervised": "alignments",
     "cost": "cost_measuring",
     "cost_to_text": "cost_measuring",
     "demo": "spelling_demo",

@@ -1,6 +1,7 @@
 from heedful.runs.alignments import align as align
 from heedful.runs.alignments import align_predictions as align_predictions
 from heedful.runs.alignments import choose_alignment as choose_alignment
+from heedful.runs.alignments import choose_unsupervised as choose_unsupervised
 from heedful.runs.alignments import evaluate_alignments as evaluate_alignments
 from heedful.runs.alignments import format_links as format_links
 from heedful.runs.alignments import read_gold as read_gold

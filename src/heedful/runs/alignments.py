@@ -9,14 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from heedful.analysis.alignment import Links
-from heedful.analysis.alignment_choice import AlignmentChoice, Tried, choose, default_choice
+from heedful.analysis.alignment_choice import (
+    AlignmentChoice,
+    Tried,
+    choose,
+    choose_by_agreement,
+    choose_joint,
+    default_choice,
+)
 from heedful.analysis.alignment_error import AlignmentErrors, GoldLine, count_errors
 from heedful.analysis.alignment_files import check_range, format_links, read_alignments, read_gold
-from heedful.analysis.word_weights import WordWeights, cross_sites, read_word_weights
+from heedful.analysis.word_weights import cross_sites, read_word_weights
 from heedful.core.config import parse_config
 from heedful.core.errors import BundleError, ConfigError, DataError, did_you_mean
-from heedful.runs.loaded import LoadedModel, load
+from heedful.runs.loaded import LoadedModel
 from heedful.runs.training_run import RUN_LOCK
 from heedful.tasks import Prediction, Task, amend_bundle, find_bundle, open_bundle
 from heedful.tasks.bundle import ALIGNMENT
@@ -24,10 +33,15 @@ from heedful.text.truncation import Truncations
 from heedful.training import RunFolder
 
 CHUNK_LINES = 256
+AGREEMENT_LINES = 500
 
 
 def align(
-    model: LoadedModel, pairs: Iterable[tuple[str, str]], *, choice: AlignmentChoice | None = None
+    model: LoadedModel,
+    pairs: Iterable[tuple[str, str]],
+    *,
+    choice: AlignmentChoice | None = None,
+    reverse: LoadedModel | None = None,
 ) -> Iterator[Links]:
     """Yield the links between the words of each source and its translation, in order; words stand between spaces.
 
@@ -35,16 +49,31 @@ def align(
         model: an encoder-decoder with attention.
         pairs: source and target.
         choice: how weights become links; absent means as the bundle says, else as usually does well.
+        reverse: a model from target to source, whose weights count as much.
 
     Raises:
-        RequestError: the model has no attention from target to source.
+        RequestError: a model has no attention from target to source.
         ConfigError: the choice names a head that the model does not have.
     """
+    choice = choice or choice_of(model)
+    if reverse is None:
+        yield from (choice.links(weights) for weights in _weights(model, pairs, choice))
+        return
+    pairs, turned = itertools.tee(pairs)
+    both = zip(
+        _weights(model, pairs, choice),
+        _weights(reverse, ((target, source) for source, target in turned), choice_of(reverse)),
+        strict=True,
+    )
+    yield from (choice.joint.links(weights, other) for weights, other in both)
+
+
+def _weights(model: LoadedModel, pairs: Iterable[tuple[str, str]], choice: AlignmentChoice) -> Iterator[Tensor]:
+    """Yield the weights that count, between the words of each pair; tell of lines that were too long."""
+    check_choice(choice, model.task)
     truncations = Truncations()
-    chosen = choice or choice_of(model)
-    check_choice(chosen, model.task)
     for line in read_word_weights(model.task, pairs, truncations=truncations):
-        yield chosen.links(chosen.weights(line))
+        yield choice.weights(line)
     if truncations.num_lines:
         print(f"heedful: {truncations.summary()} What was cut has no links.", file=sys.stderr)
 
@@ -70,26 +99,59 @@ def align_predictions(
         next(links, None)  # lets it report what was too long
 
 
-def choose_alignment(model: LoadedModel, gold: Sequence[GoldLine]) -> Tried:
+def choose_alignment(model: LoadedModel, gold: Sequence[GoldLine], *, reverse: LoadedModel | None = None) -> Tried:
     """Return the heads, shift, threshold and symmetrisation that do best on gold alignments.
+
+    Args:
+        model: an encoder-decoder with attention.
+        gold: with texts.
+        reverse: a model of the other direction, for which a choice is saved: then how both do best together is found
+            too, and the errors are those of both.
+
+    Raises:
+        RequestError: a model has no attention from target to source.
+        DataError: the gold alignments come without their texts.
+    """
+    pairs = texts_of(gold)
+    tried = choose(list(read_word_weights(model.task, pairs)), gold, cross_sites(model.task))
+    if reverse is None:
+        return tried
+    turned = [(target, source) for source, target in pairs]
+    joint, errors = choose_joint(
+        list(_weights(model, pairs, tried.choice)), list(_weights(reverse, turned, choice_of(reverse))), gold
+    )
+    return Tried(tried.choice.model_copy(update={"joint": joint}), errors)
+
+
+def choose_unsupervised(model: LoadedModel, pairs: Iterable[tuple[str, str]]) -> tuple[AlignmentChoice, float]:
+    """Return the head or mean, and the shift, whose two views agree most on some pairs, and how far they do.
+
+    Args:
+        model: an encoder-decoder with attention.
+        pairs: source and target, of which the first 500 are read.
 
     Raises:
         RequestError: the model has no attention from target to source.
-        DataError: the gold alignments come without their texts.
+        DataError: there are no pairs.
     """
-    sites = cross_sites(model.task)
-    lines: list[WordWeights] = list(read_word_weights(model.task, texts_of(gold)))
-    return choose(lines, gold, sites)
+    lines = list(read_word_weights(model.task, itertools.islice(pairs, AGREEMENT_LINES)))
+    if not lines:
+        raise DataError("There are no lines to choose by. Give texts in both languages.")
+    return choose_by_agreement(lines, cross_sites(model.task))
 
 
-def save_choice(model: LoadedModel, tried: Tried, gold_file: Path | str) -> None:
+def save_choice(model: LoadedModel, choice: AlignmentChoice, chosen_by: dict[str, Any]) -> None:
     """Keep a choice in the model's bundle, whose manifest then names it; all of it is written, or nothing.
+
+    Args:
+        model: whose bundle.
+        choice: that was made.
+        chosen_by: what is told of how it was made, as plain values.
 
     Raises:
         BundleError: the disk is full, or a training writes there.
     """
-    development = {"file": Path(gold_file).name, **tried.errors.to_values()}
-    values = {"choice": tried.choice.model_dump(mode="json"), "development": development}
+    values = {"choice": choice.model_dump(mode="json"), "chosen_by": chosen_by}
     content = json.dumps(values, indent=2).encode() + b"\n"
     path = find_bundle(model.path)
     run = RunFolder(path.parent)
@@ -125,7 +187,8 @@ def choice_of(model: LoadedModel) -> AlignmentChoice:
     choice = default_choice(sites, is_recurrent=not has_self_attention)
     print(
         f"heedful: {model.path}: no way to align was chosen for it; taking what usually does well "
-        f"({choice.describe()}). `heedful align RUN --choose GOLD` finds the best on gold alignments.",
+        f"({choice.describe()}). `heedful align RUN --choose GOLD` finds the best on gold alignments, `heedful align "
+        "RUN SOURCE TARGET --agree` a good one without.",
         file=sys.stderr,
     )
     return choice
@@ -160,22 +223,25 @@ def texts_of(gold: Sequence[GoldLine]) -> list[tuple[str, str]]:
 
 
 def evaluate_alignments(
-    alignments: Path, gold: Sequence[GoldLine], *, is_one_based: bool = False, settings: Iterable[str] = ()
+    alignments: Path | LoadedModel,
+    gold: Sequence[GoldLine],
+    *,
+    reverse: LoadedModel | None = None,
+    is_one_based: bool = False,
 ) -> AlignmentErrors:
     """Compare with gold alignments what a file of Pharaoh lines says, or a model, which then reads the gold texts.
 
     Args:
-        alignments: a file, a run or a bundle.
+        alignments: a file or a model.
         gold: see `read_gold`.
+        reverse: a model of the other direction, to align together with the model.
         is_one_based: words count from 1 in the file.
-        settings: on top of the configuration of a model.
 
     Raises:
         DataError: a line that is no alignment or whose links lie outside its text, or not as many as gold ones.
-        BundleError: a folder without a usable model.
     """
-    if alignments.is_dir():
-        return count_errors(align(load(alignments, settings=settings), texts_of(gold)), gold)
+    if isinstance(alignments, LoadedModel):
+        return count_errors(align(alignments, texts_of(gold), reverse=reverse), gold)
     found = read_alignments(alignments, is_one_based=is_one_based)
     if len(found) != len(gold):
         raise DataError(f"{len(found):,} lines, but there are {len(gold):,} gold ones.", alignments)
@@ -188,6 +254,7 @@ __all__ = [
     "align",
     "align_predictions",
     "choose_alignment",
+    "choose_unsupervised",
     "evaluate_alignments",
     "format_links",
     "read_gold",
