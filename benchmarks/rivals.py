@@ -14,6 +14,7 @@ CONTENDERS = Path(__file__).resolve().parent / "contenders"
 # JoeyNMT 2.3 imports importlib_metadata without asking for it, and breaks on newer sentencepiece.
 REQUIREMENTS = {
     "hf": ["torch==2.13.0", "transformers==5.24.0", "numpy"],
+    "aligners": ["systran-align==3.5.0", "eflomal==2.0.0"],
     "joey": ["torch==2.13.0", "joeynmt==2.3.0", "importlib_metadata", "sentencepiece<0.2.1", "setuptools<81"],
 }
 

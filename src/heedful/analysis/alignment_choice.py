@@ -150,13 +150,13 @@ def choose(lines: Sequence[WordWeights], gold: Sequence[GoldLine], sites: Sequen
 
 
 def choose_joint(
-    forward: Sequence[Float[Tensor, "T S"]], reverse: Sequence[Float[Tensor, "S T"]], gold: Sequence[GoldLine]
+    forward: Sequence[Tensor], reverse: Sequence[Tensor], gold: Sequence[GoldLine]
 ) -> tuple[JointChoice, AlignmentErrors]:
     """Return how the weights of two models do best together.
 
     Args:
-        forward: of each gold line, those that count in the model that writes its target.
-        reverse: those that count in the model that writes its source.
+        forward: of each gold line, ``T S``: those that count in the model that writes its target.
+        reverse: ``S T``: those that count in the model that writes its source.
         gold: in the same order.
     """
     best: tuple[JointChoice, AlignmentErrors] | None = None
