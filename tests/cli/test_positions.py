@@ -62,16 +62,26 @@ def test_a_bundle_and_a_file(positions: Command, reverser: Path, tmp_path: Path)
     assert code == 0 and "gpt.safetensors: wpe.weight: learned positions, 15 x 5" in out and "A step is" not in out
 
 
+def test_a_long_table_is_cut_and_that_is_told(
+    positions: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.runs.position_tables.MOST_POSITIONS", 12)
+    save_file({"wpe\x1b[31m": torch.randn(20, 3)}, tmp_path / "long.safetensors")
+    code, out, err = positions("--table", tmp_path / "long.safetensors")
+    assert code == 0 and "learned positions, 12 x 3" in out and "\x1b" not in out
+    assert err == "heedful: looking at the first 12 of 20 positions; `--length` chooses fewer\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["--kind", "learned"], 2, "name a bundle that has some, or a file with `--table`"),
         (["--kind", "relative"], 2, "`--kind` is `relative`. Choose from"),
-        (["--length", "1"], 2, "`--length` must be at least 2, but is 1"),
+        (["--length", "1"], 2, "`--length` must be from 2 to 2048, but is 1"),
         (["--step", "200"], 2, "`--step` must be from 1 to 127"),
         (["--kind", "rotary", "--dim", "5"], 2, "must be even for rotary positions"),
         (["--kind", "rotary", "--period", "1"], 2, "`--period` must be above 1"),
-        (["--dim", "0"], 2, "`--dim` must be at least 2"),
+        (["--dim", "0"], 2, "`--dim` must be from 2 to 4096, but is 0"),
         (["--table", "nowhere.safetensors"], 1, "nowhere.safetensors: no such file"),
         (["nowhere"], 1, "nowhere: no such folder"),
         (["nowhere", "--table", "x"], 2, "Name a bundle or `--table`, not both"),

@@ -4,6 +4,7 @@ In SVG the ink is ``currentColor`` and the ground is clear, so that a picture on
 scheme; text stays text. Colours of lines are Okabe and Ito's (2008), which differ for every kind of colour vision.
 """
 
+import html
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from heedful.analysis.render import printable
 from heedful.core.storage import write_whole
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
@@ -53,7 +55,8 @@ class Panel:
 
 def panel_svg(panel: Panel) -> str:
     """Return an ``<svg>`` element for a page, which has a heading of its own."""
-    return _svg([Panel("", panel.draw, panel.width)], label=panel.title)
+    # All panels of a page are stretched to its width: one figure as wide as two would have letters half as large.
+    return _svg([Panel("", panel.draw)], label=panel.title, inches=4.7 if panel.width == 1 else 5.6)
 
 
 def save_panels(panels: Sequence[Panel], path: Path, form: PictureForm, *, title: str) -> None:
@@ -71,8 +74,8 @@ def save_panels(panels: Sequence[Panel], path: Path, form: PictureForm, *, title
     write_whole(path, buffer.getvalue())
 
 
-def _figure(panels: Sequence[Panel]) -> Figure:
-    """Set panels in rows, two units wide (a single narrow one: one unit)."""
+def _figure(panels: Sequence[Panel], inches: float = 4.7) -> Figure:
+    """Set panels in rows, two units wide (a single narrow one: one unit); a unit is so many inches."""
     rows: list[list[Panel]] = []
     for panel in panels:
         if rows and sum(each.width for each in rows[-1]) + panel.width <= 2:
@@ -80,7 +83,7 @@ def _figure(panels: Sequence[Panel]) -> Figure:
         else:
             rows.append([panel])
     columns = max(sum(each.width for each in row) for row in rows)
-    figure = Figure(figsize=(4.7 * columns, 3.3 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(inches * columns, 3.3 * len(rows)), layout="constrained")
     grid = figure.add_gridspec(len(rows), columns)
     for number, row in enumerate(rows):
         place = 0
@@ -92,14 +95,10 @@ def _figure(panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _svg(panels: Sequence[Panel], *, label: str) -> str:
+def _svg(panels: Sequence[Panel], *, label: str, inches: float = 4.7) -> str:
     with matplotlib.rc_context(_STYLE):
         buffer = io.StringIO()
-        _figure(panels).savefig(buffer, format="svg", metadata=_NO_METADATA)
+        _figure(panels, inches).savefig(buffer, format="svg", metadata=_NO_METADATA)
     text = buffer.getvalue().replace(_INK, "currentColor")
     text = text[text.index("<svg") :]
-    return re.sub(r"<svg ", f'<svg role="img" aria-label="{_attribute(label)}" ', text, count=1)
-
-
-def _attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return re.sub(r"<svg ", f'<svg role="img" aria-label="{html.escape(printable(label))}" ', text, count=1)

@@ -1,5 +1,6 @@
 """Positions of a bundle, a file or a formula, looked at and written down."""
 
+import sys
 from pathlib import Path
 
 from heedful.analysis.positions_file import read_table
@@ -12,6 +13,8 @@ from heedful.runs.loaded import load
 
 KINDS = ("sinusoidal", "learned", "rotary")
 LENGTH, DIM = 128, 64
+MOST_POSITIONS, WIDEST = 2048, 4096
+"""Every two positions are compared, and a matrix as wide as the table is made."""
 
 
 def positions(
@@ -50,8 +53,8 @@ def positions(
         raise ConfigError(f"`--kind` is `{kind}`. Choose from: {', '.join(f'`{each}`' for each in KINDS)}.")
     if (path is not None or table is not None) and dim is not None:
         raise ConfigError("`--dim` is for formulas; a bundle or a file has a width of its own.")
-    if length is not None and length < 2:
-        raise ConfigError(f"`--length` must be at least 2, but is {length}.")
+    if length is not None and not 2 <= length <= MOST_POSITIONS:
+        raise ConfigError(f"`--length` must be from 2 to {MOST_POSITIONS}, but is {length}.")
     if path is not None:
         found = _of_bundle(path, kind, tensor, length or LENGTH)
     elif table is not None:
@@ -60,14 +63,25 @@ def positions(
         found = read_table(table, tensor)
     else:
         found = _of_formula(kind or "sinusoidal", length or LENGTH, DIM if dim is None else dim, period)
-    return look_at(found if length is None else found.shortened(length), steps=steps, seed=seed)
+    return look_at(_shortened(found, length), steps=steps, seed=seed)
+
+
+def _shortened(table: PositionTable, length: int | None) -> PositionTable:
+    """Return as much of a table as can be looked at, and say so where that is not all and nobody asked for less."""
+    if length is None and len(table.rows) > MOST_POSITIONS:
+        print(
+            f"heedful: looking at the first {MOST_POSITIONS:,} of {len(table.rows):,} positions; "
+            "`--length` chooses fewer",
+            file=sys.stderr,
+        )
+    return table.shortened(length or MOST_POSITIONS)
 
 
 def _of_formula(kind: str, length: int, dim: int, period: float) -> PositionTable:
     if kind == "learned":
         raise ConfigError("Learned positions are learned: name a bundle that has some, or a file with `--table`.")
-    if dim < 2:
-        raise ConfigError(f"`--dim` must be at least 2, but is {dim}.")
+    if not 2 <= dim <= WIDEST:
+        raise ConfigError(f"`--dim` must be from 2 to {WIDEST}, but is {dim}.")
     if kind == "sinusoidal":
         return sinusoidal_table(length, dim)
     if not period > 1:
