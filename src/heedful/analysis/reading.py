@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from jaxtyping import Float
@@ -11,6 +11,7 @@ from torch import Tensor
 from heedful.analysis.record import AttentionMap, Recording, record
 from heedful.attention.tap import Gates
 from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID
+from heedful.tasks.outcome import Candidate
 from heedful.tasks.rows import Row, group_rows, stack_rows
 from heedful.tasks.task import Task
 from heedful.tasks.words import Spelling, spell
@@ -150,13 +151,10 @@ def read_batches(
 def _read_chunk(
     task: Task, chunk: Sequence[tuple[int, tuple[str | None, str | None]]], pattern: str, gates: Gates | None
 ) -> Iterator[list[Reading]]:
-    targets = _answers(task, [pair for _, pair in chunk])
-    rows = [
-        task.encode(task.example_of(source, target, line + 1))
-        for (line, (source, _)), target in zip(chunk, targets, strict=True)
-    ]
+    answers = _answers(task, [pair for _, pair in chunk])
+    rows = [_row(task, source, answer, line) for (line, (source, _)), answer in zip(chunk, answers, strict=True)]
     given = {line: pair for line, pair in chunk}
-    texts = {row.line: target for row, target in zip(rows, targets, strict=True)}
+    texts = {row.line: answer.text for row, answer in zip(rows, answers, strict=True)}
     for group in group_rows(rows):
         with task.inference():
             recording = record(task.model, stack_rows(group).to(task.device), pattern, gates=gates)
@@ -165,11 +163,20 @@ def _read_chunk(
         ]
 
 
-def _answers(task: Task, pairs: Sequence[tuple[str | None, str | None]]) -> list[str]:
-    """Return the targets, those that are not given answered by the model."""
+def _answers(task: Task, pairs: Sequence[tuple[str | None, str | None]]) -> list[Candidate]:
+    """Return the targets, those that are not given answered by the model, with the symbols it found."""
     asked = [source or "" for source, target in pairs if target is None]
-    answers = (each.text for each in task.predict(asked)) if asked else iter(())
-    return [next(answers) if target is None else target for _, target in pairs]
+    answers = (each.candidates[0] for each in task.predict(asked)) if asked else iter(())
+    return [next(answers) if target is None else Candidate(target, 0.0, 0.0) for _, target in pairs]
+
+
+def _row(task: Task, source: str | None, answer: Candidate, line: int) -> Row:
+    """Return a line as ids; an answer of the model's own in the symbols that it was searched in."""
+    row = task.encode(task.example_of(source, answer.text, line + 1))
+    if row.target is None or not answer.ids:
+        return row
+    end = [EOS_ID] if row.target[-1] == EOS_ID else []
+    return replace(row, target=[BOS_ID, *answer.ids, *end])
 
 
 def _reading(

@@ -15,6 +15,7 @@ from heedful.cli import (
     evaluate,
     heads,
     info,
+    inspect,
     positions,
     predict,
     prune,
@@ -33,8 +34,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (recipes.recipes, train.train, resume.resume, predict.predict, score.score, evaluate.evaluate,
-                info.info, heads.heads, positions.positions, align.align, prune.prune, cost.cost,
-                demo.demo):  # fmt: skip
+                info.info, inspect.inspect, heads.heads, positions.positions, align.align, prune.prune,
+                cost.cost, demo.demo):  # fmt: skip
     app.command()(command)
 
 

@@ -81,7 +81,7 @@ class FirstPooling(Pooling):
 class AttentionPooling(Pooling):
     """A mean whose weights are learned: ``softmax(v . tanh(W h + b))`` (Yang et al. 2016, equations 5 to 7).
 
-    Taps see ``scores`` and ``weights`` (``B 1 1 S``) and ``context`` (``B 1 1 D``).
+    Taps see ``value`` (``B 1 S D``), ``scores`` and ``weights`` (``B 1 1 S``) and ``context`` (``B 1 1 D``).
 
     Args:
         dim: width of the vectors.
@@ -106,7 +106,8 @@ class AttentionPooling(Pooling):
         scores_B11S = scores_B11S if tap is None else tap.visit("scores", scores_B11S)
         weights_B11S = masked_softmax(scores_B11S, AttentionMask.padding(keep_BS))
         weights_B11S = weights_B11S if tap is None else tap.visit("weights", weights_B11S)
-        context_B11D = weights_B11S @ values_BSD[:, None]
+        values_B1SD = values_BSD[:, None] if tap is None else tap.visit("value", values_BSD[:, None])
+        context_B11D = weights_B11S @ values_B1SD
         context_B11D = context_B11D if tap is None else tap.visit("context", context_B11D)
         gate = None if gates is None else gates.here()
         return context_B11D[:, 0, 0] if gate is None else context_B11D[:, 0, 0] * gate.to(context_B11D.dtype)

@@ -13,7 +13,7 @@ from heedful.attention.weights import masked_softmax
 class SingleHeadAttention(nn.Module):
     """Score, softmax, weighted sum (Bahdanau et al. 2015, equations 5 and 6), seen by taps as one head.
 
-    The points are ``query``, ``scores``, ``weights`` and ``context``, with an axis of one head: ``B 1 Q ...``.
+    The points are ``query``, ``value``, ``scores``, ``weights`` and ``context``, with one head: ``B 1 Q ..``.
 
     Args:
         score: gives the scores.
@@ -46,7 +46,7 @@ class SingleHeadAttention(nn.Module):
         The queries are the positions of a target from its first on, or, where a ``step`` is given, hypotheses that all
         stand at that position.
         """
-        query_BQD = _visit(tap, "query", query_BQD)
+        query_BQD, values_BKD = _visit(tap, "query", query_BQD), _visit(tap, "value", values_BKD)
         scores_BQK = _visit(tap, "scores", self.score(query_BQD, prepared))
         if self.locality is None:
             weights_BQK = masked_softmax(scores_BQK, mask)

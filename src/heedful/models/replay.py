@@ -7,11 +7,15 @@ and if it hands back something else, the steps run again with its pieces in thei
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import torch
 from torch import Tensor
 
 from heedful.attention.tap import ScopedTap, Tap
+
+SHARED_POINTS = ("value",)
+"""What is the same at every step, a source's: it is shown once, and what replaces it stands at every step."""
 
 
 def replay(run: Callable[[ScopedTap | None], Tensor], tap: ScopedTap) -> Tensor:
@@ -28,12 +32,14 @@ def replay(run: Callable[[ScopedTap | None], Tensor], tap: ScopedTap) -> Tensor:
     """
     collected = _Collect(tap)
     result = run(ScopedTap(collected, tap.path))
-    replacements = {}
+    replacements: dict[str, Iterator[Tensor]] = {}
     for point, pieces in collected.pieces.items():
-        whole = torch.cat(pieces, dim=2)
+        is_shared = point.rpartition(".")[2] in SHARED_POINTS
+        whole = pieces[0] if is_shared else torch.cat(pieces, dim=2)
         replacement = tap.tap.visit(point, whole)
         if replacement is not whole:
-            replacements[point] = iter(torch.split(replacement, [piece.shape[2] for piece in pieces], dim=2))
+            sizes = [piece.shape[2] for piece in pieces]
+            replacements[point] = repeat(replacement) if is_shared else iter(torch.split(replacement, sizes, dim=2))
     return run(ScopedTap(_Replace(replacements), tap.path)) if replacements else result
 
 

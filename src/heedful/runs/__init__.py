@@ -1,10 +1,11 @@
-"""What a user does, once for Python and command line alike: train, resume, load, predict, score, evaluate, prune."""
+"""What a user does, once for Python and command line alike: train, predict, score, evaluate, inspect, prune ..."""
 
 import importlib
 from typing import Any
 
 _HOMES = {
     "HeadsData": "heads_input",
+    "Inspection": "inspection",
     "LoadedModel": "loaded",
     "Pruning": "pruning_report",
     "RunConfig": "config",
@@ -26,6 +27,7 @@ _HOMES = {
     "heads_json": "heads",
     "heads_text": "heads",
     "info": "facts",
+    "inspect": "inspection",
     "is_first_process": "training_run",
     "list_recipes": "recipes",
     "load": "loaded",

@@ -20,6 +20,8 @@ from heedful.runs.heads import heads_text as heads_text
 from heedful.runs.heads import write_heads_json as write_heads_json
 from heedful.runs.heads_input import HeadsData as HeadsData
 from heedful.runs.heads_page import write_heads_page as write_heads_page
+from heedful.runs.inspection import Inspection as Inspection
+from heedful.runs.inspection import inspect as inspect
 from heedful.runs.loaded import LoadedModel as LoadedModel
 from heedful.runs.loaded import load as load
 from heedful.runs.position_tables import positions as positions

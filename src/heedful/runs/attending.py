@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.analysis import Recording, record
-from heedful.models.interfaces import AttentionSite
+from heedful.analysis import AttentionMap, read_lines
 from heedful.tasks import Task
-from heedful.tasks.rows import stack_rows
-from heedful.text.tokenizer import Tokenizer
 
 MAX_WORDS = 60
 """A picture shows the first so many words of each side."""
@@ -39,39 +36,27 @@ def picture_of(task: Task, line: str) -> Picture | None:
     An encoder-decoder is shown by its last cross-attention over its own best output, a language model by its last
     self-attention, a classifier by its pooling. None for a model without such an attention.
     """
-    (prediction,) = task.predict([line])
-    example = task.example_of(line, prediction.text, 1)
-    row = task.encode(example)
-    with task.inference():
-        recording = record(task.model, stack_rows([row]).to(task.device))
-    site = _nearest_to_output(recording)
-    if site is None:
+    (reading,) = read_lines(task, [(line, None)])
+    nearest = _nearest_to_output(reading.maps)
+    if nearest is None:
         return None
-    weights = next(each.weights for each in recording.maps(0) if each.site == site).mean(dim=0)
-    source = _pieces(task.codec.source, row.source)
-    target = _pieces(task.codec.target, row.target)
-    queries, keys = {
-        "cross": (target[1:], source),
-        "decoder": (target[:-1], target[:-1]),
-        "encoder": (source, source),
-        "pooling": ([prediction.text], source),
-    }[site.kind]
-    shown = weights[:MAX_WORDS, :MAX_WORDS]
-    return Picture(f"{line} → {prediction.text}", shown, queries[:MAX_WORDS], keys[:MAX_WORDS])
+    queries, keys = reading.queries(nearest.site.kind), reading.keys(nearest.site.kind)
+    shown = nearest.weights.mean(dim=0)[:MAX_WORDS, :MAX_WORDS]
+    return Picture(
+        f"{line} → {reading.target_text}",
+        shown,
+        [reading.target_text] if queries is None else list(queries.pieces[:MAX_WORDS]),
+        [] if keys is None else list(keys.pieces[:MAX_WORDS]),
+    )
 
 
-def _nearest_to_output(recording: Recording) -> AttentionSite | None:
-    """Return the last recorded cross-attention, else pooling, else self-attention of a decoder."""
-    seen = [each.site for each in recording.maps(0) if each.site.num_heads > 0]
+def _nearest_to_output(maps: Sequence[AttentionMap]) -> AttentionMap | None:
+    """Return the last cross-attention, else pooling, else self-attention of a decoder."""
     for kind in ("cross", "pooling", "decoder"):
-        found = [site for site in seen if site.kind == kind]
+        found = [each for each in maps if each.site.kind == kind and each.site.num_heads > 0]
         if found:
             return found[-1]
     return None
-
-
-def _pieces(tokenizer: Tokenizer | None, ids: Sequence[int] | None) -> list[str]:
-    return [] if tokenizer is None or ids is None else tokenizer.pieces(list(ids))
 
 
 def sources_to_show(lines: Sequence[str], count: int, longest: int = 60) -> list[str]:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,6 +18,9 @@ from heedful.search.config import AnySearchConfig, BeamConfig, GreedyConfig, Lim
 from heedful.tasks import Evaluation, Prediction, TargetScore, Task, open_bundle, restore_task
 from heedful.tasks.bundle import CONFIG, Bundle, version
 from heedful.text.truncation import Truncations
+
+if TYPE_CHECKING:
+    from heedful.runs.inspection import Inspection
 
 CHUNK_LINES = 1024
 
@@ -104,6 +107,12 @@ class LoadedModel:
         evaluation = self.task.evaluate(examples, split, truncations=truncations)
         _report(truncations)
         return evaluation
+
+    def inspect(self, source: str, target: str | None = None, **options: Any) -> "Inspection":
+        """Look inside while the model answers a line; arguments are those of `heedful.runs.inspect`."""
+        from heedful.runs.inspection import inspect
+
+        return inspect(self, source, target, **options)
 
     def info(self) -> RunFacts:
         """Tell what this model is and how it was made."""

@@ -14,12 +14,15 @@ class Candidate:
         text: the output as text.
         score: what candidates are ranked by (for a search: the log-probability with its penalties).
         log_prob: natural logarithm of the model's probability of this output.
+        ids: the symbols that the search found, without BOS and EOS; none for a label. A text can be spelled in several
+            ways, and the model's own need not be the tokenizer's.
         alignment: links from the source's words to the output's, both from 0, where they were asked for.
     """
 
     text: str
     score: float
     log_prob: float
+    ids: tuple[int, ...] = ()
     alignment: tuple[tuple[int, int], ...] | None = None
 
     def to_values(self) -> dict[str, Any]:

@@ -65,7 +65,9 @@ class WritingTask(Task):
             prefix=[self.beginning(row) for row in rows],
         )
         decode = self.codec.decode_target
-        return [tuple(Candidate(decode(each.ids), each.score, each.log_prob) for each in best) for best in found]
+        return [
+            tuple(Candidate(decode(each.ids), each.score, each.log_prob, each.ids) for each in best) for best in found
+        ]
 
     def score_rows(self, rows: Sequence[Row], targets: Sequence[str]) -> list[TargetScore]:
         """Force each target through the decoder."""

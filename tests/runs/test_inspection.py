@@ -1,0 +1,145 @@
+"""Looking inside a trained model: every way out, and what is asked wrongly."""
+
+import io
+import json
+import re
+import struct
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.cli.test_commands import Terminal, run  # noqa: F401 (a fixture)
+from tests.runs.samples import reversal
+
+from heedful import runs
+from heedful.analysis.lens import Lens
+from heedful.analysis.lens_selection import Selection
+from heedful.core.errors import ConfigError, RequestError
+from heedful.runs.head_names import parse_heads
+from heedful.runs.loaded import LoadedModel
+from heedful.training import SilentReporter
+
+SITES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", "decoder.layers.0.cross_attention"]
+
+
+@pytest.fixture(scope="module")
+def model(reverser: Path) -> LoadedModel:
+    return runs.load(reverser)
+
+
+@pytest.fixture(scope="module")
+def seen(model: LoadedModel) -> runs.Inspection:
+    return model.inspect("abcd", silent=["cross.0:1", "cross.0:0,cross.0:1"])
+
+
+@pytest.fixture(scope="module")
+def without_attention(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plain")
+    config = reversal(folder, max_steps=1, validate_every=1)
+    config["model"] = {"kind": "recurrent", "embedding_dim": 8, "hidden_dim": 8, "tied_embeddings": "none"}
+    return runs.train(config, folder / "run", reporter=SilentReporter()).path
+
+
+def test_the_answer_is_the_model_s_own_unless_one_is_given(model: LoadedModel, seen: runs.Inspection) -> None:
+    (view,) = seen.lens.views
+    assert (view.source_text, view.target_text, view.is_forced) == ("abcd", "dcba", False)
+    forced = model.inspect("abcd", "ab", with_causes=False).lens.views[0]
+    assert (forced.target_text, forced.is_forced) == ("ab", True)
+    assert forced.sides["target_input"].pieces == ("<s>", "a", "b")
+
+
+def test_heads_are_silenced_for_real(model: LoadedModel, seen: runs.Inspection) -> None:
+    one, all_, *rest = seen.lens.views[0].silenced
+    assert [(each.path, each.head) for each in one.heads] == [(SITES[2], 1)]
+    assert len(all_.heads) == 2 and rest
+    assert all_.text != "dcba"  # without any cross-attention nothing is known of the source
+    assert seen.silence([(SITES[2], 0), (SITES[2], 1)]) == all_
+    assert seen.silence([]).text == "dcba"
+    with pytest.raises(ConfigError, match="has no head 9: its heads are 0 to 1"):
+        seen.silence([(SITES[2], 9)])
+
+
+def test_two_models_stand_side_by_side(model: LoadedModel, reverser: Path) -> None:
+    both = model.inspect("ab", other=reverser / "bundle", with_causes=False).lens
+    assert [each.target_text for each in both.views] == ["ba", "ba"]
+    assert Lens.from_values(both.to_values()) == both
+
+
+def test_the_page_stands_alone_and_nothing_breaks_out_of_it(model: LoadedModel) -> None:
+    page = model.inspect("ab</script><script>alert(1)</script>\u202e\x1b", with_causes=False).to_html()
+    assert page.count("<script") == 2 and page.isascii() is False
+    assert "alert(1)</script>" not in page and "\u202e" not in page and "\x1b" not in page
+    outside = re.findall(r"https?://[^\s\"']+", page)
+    assert set(outside) == {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'; script-src 'sha256-" in page
+
+
+def test_every_way_out(run: Terminal, reverser: Path, tmp_path: Path) -> None:  # noqa: F811
+    names = {each: tmp_path / f"lens.{each}" for each in ("html", "json", "svg", "png")}
+    options = [word for name, path in names.items() for word in (f"--{name}", path)]
+    assert run("inspect", reverser, "abcd", "--head", 1, "--silence", "cross.0:0", *options) == 0
+    lines = run.out.split("\n")
+    assert lines[0] == "abcd → dcba" and lines[1] == "attention weights, cross, layer 0, head 1"
+    assert sum("▏" in line for line in lines) == 5
+    assert lines[-2].startswith(f"without {SITES[2]}:0: ")
+    lens = Lens.from_values(json.loads(names["json"].read_text()))
+    assert lens.views[0].target_text == "dcba"
+    assert lens.to_json().replace("<", "\\u003c") in names["html"].read_text("utf-8")
+    texts = [each.text for each in ElementTree.parse(names["svg"]).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"a", "b", "c", "d", "</s>", "attention weights, cross, layer 0, head 1"} <= set(texts)
+    width, height = struct.unpack(">II", names["png"].read_bytes()[16:24])
+    assert width > 300 and height > 300
+
+
+def test_the_terminal_shows_other_measures_and_words(seen: runs.Inspection) -> None:
+    file = io.StringIO()
+    seen.print(Selection(kind="encoder", measure="rollout", has_words=True), file)
+    assert "attention rollout, encoder, layer 0, all heads" in file.getvalue() and "\x1b" not in file.getvalue()
+    assert " abcd ▏" in file.getvalue()
+
+
+def test_a_notebook_gets_a_page_in_a_frame(seen: runs.Inspection) -> None:
+    html = seen._repr_html_()
+    assert html.startswith('<iframe title="Attention of dcba" sandbox="allow-scripts"') and html.count("<") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["  "], 1, "The source is blank, and a blank line never meets a model. Give it at least a word."),
+        (["ab", "--layer", "4"], 2, "`--layer` is 4, but cross attention has heads in layers 0."),
+        (["ab", "--kind", "pooling"], 2, "`--kind` is `pooling`, which this model has not."),
+        (["ab", "--silence", "cross.0.1"], 2, "`cross.0.1` names no head. Write kind, layer and head, for example `cross.1:2`."),
+        (["ab", "--silence", "cros.0:1"], 2, "This model has no attention `cros.0`. Did you mean `cross.0`"),
+        (["ab", "--silence", "cross.0:2"], 2, f"`{SITES[2]}` has no head 2: its heads are 0 to 1."),
+        (["ab", "--with", "nowhere"], 1, "nowhere: no such folder."),
+        (["ab", "--svg", "missing/x.svg"], 1, "missing/x.svg: cannot be written: No such file or directory."),
+    ],
+)  # fmt: skip
+def test_what_is_asked_wrongly_is_told_and_nothing_written(
+    run: Terminal, reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+    arguments: list[str], code: int, message: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert (
+        run("inspect", reverser, *arguments, "--html", "x.html" if code == 2 or "--svg" not in arguments else "y.html")
+        == code
+    )
+    assert message in run.err and run.out == ""
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_a_model_without_attention_says_so(run: Terminal, without_attention: Path) -> None:  # noqa: F811
+    assert run("inspect", without_attention, "ab") == 1
+    assert "this model attends to nothing, so there is nothing to look into. Its kind is `recurrent`" in run.err
+
+
+def test_a_long_line_is_cut_and_told(model: LoadedModel, capsys: pytest.CaptureFixture[str]) -> None:
+    view = model.inspect("abcd" * 5, with_causes=False).lens.views[0]
+    assert "cut (line 1); the longest had 20" in capsys.readouterr().err
+    assert len(view.sides["source"].pieces) == 13 and any("cut" in each for each in view.notes)
+
+
+def test_heads_have_short_and_long_names(model: LoadedModel) -> None:
+    sites = model.model.attention_sites()
+    assert parse_heads(f"encoder.0:1, {SITES[1]}:0", sites) == [(SITES[0], 1), (SITES[1], 0)]
