@@ -83,6 +83,19 @@ class Page:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
+    def texts(self, selector: str) -> list[str]:
+        """Return the text of every element that a selector finds."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        return list(self.evaluate(f"{found}.map((each) => each.textContent)"))
+
+    def text(self, selector: str) -> str:
+        """Return the text of the first element that a selector finds."""
+        return self.texts(selector)[0]
+
+    def get(self, selector: str, name: str) -> Any:
+        """Return a property of the first element that a selector finds."""
+        return self.evaluate(f"document.querySelector({json.dumps(selector)}).{name}")
+
     def press(self, *keys: str) -> None:
         """Press keys one after another."""
         for key in keys:
@@ -118,7 +131,8 @@ def browse() -> Iterator[Page]:
     assert program is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                   "--remote-debugging-port=0", f"--user-data-dir={folder}", "--hide-scrollbars", "about:blank"]  # fmt: skip
+                   "--remote-debugging-port=0", f"--user-data-dir={folder}", "--hide-scrollbars",
+                   "about:blank"]  # fmt: skip
         process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             with connect(_page_address(Path(folder)), max_size=1 << 28) as connection:

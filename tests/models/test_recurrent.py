@@ -134,7 +134,8 @@ def test_tap_sees_one_head_over_all_positions_and_changes_nothing(name: str) -> 
         torch.testing.assert_close(weights.sum(-1), torch.ones(3, 1, T))
     assert (weights[~batch.source_keep[:, None, None].expand_as(weights)] == 0).all()
     assert {point.rpartition(".")[2] for point in tap.seen} == {"query", "value", "scores", "weights", "context"}
-    torch.testing.assert_close(tap.seen["decoder.cross_attention.value"][:, 0], model.encode(batch).values)
+    (values,) = tap.seen["decoder.cross_attention.value"]
+    torch.testing.assert_close(values[:, 0], model.encode(batch).values)
 
 
 @pytest.mark.parametrize("name", ATTENTIVE)

@@ -148,8 +148,11 @@ export function printable(text) {
   });
 }
 
+/** A word as it is shown; a space alone would not be. */
+const visible = (word) => (word.trim() ? printable(word) : "\u2423");
+
 function labels(view, side, state) {
-  return view.sides[side][state.unit === "words" ? "words" : "pieces"].map(printable);
+  return view.sides[side][state.unit === "words" ? "words" : "pieces"].map(visible);
 }
 
 /** A number with as many decimals as its file keeps: what is written as one byte is good for two. */
@@ -556,8 +559,8 @@ function numbersPanel(app, view) {
     return note(`This attention is not kept in numbers here. Kept are: ${kept.join(", ") || "none"}.`);
   }
   const head = app.state.head === "mean" ? 0 : Math.min(app.state.head, site.num_heads - 1);
-  const queries = view.sides[site.queries].pieces.map(printable);
-  const keys = view.sides[site.keys].pieces.map(printable);
+  const queries = view.sides[site.queries].pieces.map(visible);
+  const keys = view.sides[site.keys].pieces.map(visible);
   const query = Math.min(app.state.query, queries.length - 1);
   const found = followQuery(numbers, head, query);
   const recorded = site.weights ? headOf(site.weights, head).row(query) : found.weights;

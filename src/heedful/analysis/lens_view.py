@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from heedful.analysis.lens import LensHead, LensCauses, LensNumbers, LensSide, LensSite, LensView, SideName
+from heedful.analysis.lens import LensCauses, LensHead, LensNumbers, LensSide, LensSite, LensView, SideName
 from heedful.analysis.lens_causes import losses_of_silence
 from heedful.analysis.lens_matrix import Code, Matrix
 from heedful.analysis.lens_norms import multihead_attentions, value_weighted_norms

@@ -64,7 +64,8 @@ def inspect(
         inspection.save_html(html)
     if json is not None:
         inspection.save_json(json)
-    for path, form in ((svg, "svg"), (png, "png")):
-        if path is not None:
-            inspection.save_picture(path, form, selection)
+    if svg is not None:
+        inspection.save_picture(svg, "svg", selection)
+    if png is not None:
+        inspection.save_picture(png, "png", selection)
     inspection.print(selection, sys.stdout)

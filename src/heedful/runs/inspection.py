@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from heedful.analysis import draw_text, read_lines
-from heedful.analysis.lens import LensHead, Lens, LensSilence, LensView
+from heedful.analysis.lens import Lens, LensHead, LensSilence, LensView
 from heedful.analysis.lens_causes import answer_log_probs, silence
 from heedful.analysis.lens_page import lens_page
 from heedful.analysis.lens_picture import PictureForm, save_picture
