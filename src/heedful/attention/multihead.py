@@ -169,14 +169,16 @@ class SelfAttention(MultiHeadAttention):
 
         Equal to ``forward`` over the whole sequence with the causal mask.
         """
-        projected_RHCTE = self._project(hidden, cache.length)
+        query, new_keys, new_values = self._project(hidden, cache.length).unbind(2)
+        cache = cache.append(new_keys, new_values)
         num_new = hidden.shape[1]
+        if num_new == 1 and tap is None and self.window is None:
+            return self._attend(query, cache.key_room, cache.value_room, cache.mask, None, gates), cache
         mask = None
         if num_new > 1:
-            keep = causal_keep(num_new, cache.length + num_new, cache.length, device=hidden.device)
+            keep = causal_keep(num_new, cache.length, cache.length - num_new, device=hidden.device)
             mask = AttentionMask(keep=keep[None])
-        cache = cache.append(projected_RHCTE[:, :, 1:])
-        return self._attend(projected_RHCTE[:, :, 0], cache.keys, cache.values, mask, tap, gates, self.window), cache
+        return self._attend(query, cache.keys, cache.values, mask, tap, gates, self.window), cache
 
     def keep_heads(self, heads: Sequence[int]) -> None:
         """Remove all heads but these (in this order); the parameters are new ones, so make optimisers afterwards."""

@@ -16,15 +16,12 @@ from torch import Tensor
 from heedful.core.errors import ConfigError
 from heedful.core.symbols import BOS_ID, EOS_ID
 from heedful.core.types import Selectable, StepFn
+from heedful.search.compaction import rows_to_keep
 from heedful.search.config import BeamConfig
 from heedful.search.constraints import IMPOSSIBLE, Constraints
 from heedful.search.hypothesis import Hypothesis, rank
 from heedful.search.largest import largest
 from heedful.search.penalties import LengthPenalty, coverage_penalty
-
-COMPACT_SHARE = 1 / 8
-"""Finished sentences are dropped once they are this share of the batch: copying the memory costs about as much as a few
-wasted rows do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,13 +216,11 @@ def _stop(sentences: Sentences, best: Candidates, *, stop_early: bool) -> tuple[
     """Close the sentences whose outcome is certain.
 
     Returns:
-        The candidates, and the rows to go on with, or None while too few are over to be worth dropping.
+        The candidates, and the rows to go on with, or None where all do.
     """
     bound = best.log_prob.amax(dim=1)
     is_over = bound / sentences.longest_penalty <= sentences.to_beat if stop_early else bound == IMPOSSIBLE
-    if int(is_over.sum()) < max(1, COMPACT_SHARE * is_over.shape[0]):
-        return best._replace(log_prob=best.log_prob.masked_fill(is_over[:, None], IMPOSSIBLE)), None
-    return best, (~is_over).nonzero().squeeze(1)
+    return best._replace(log_prob=best.log_prob.masked_fill(is_over[:, None], IMPOSSIBLE)), rows_to_keep(is_over)
 
 
 def _go_on(hypotheses: Open, best: Candidates, state: Selectable, kept: Tensor | None) -> tuple[Open, Selectable]:

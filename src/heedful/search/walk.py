@@ -12,11 +12,9 @@ from torch import Tensor
 from heedful.core.errors import ConfigError
 from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID
 from heedful.core.types import Selectable, StepFn
+from heedful.search.compaction import rows_to_keep
 from heedful.search.constraints import Constraints
 from heedful.search.hypothesis import Hypothesis
-
-COMPACT_SHARE = 1 / 8
-"""Finished sentences are dropped once they are this share of the batch."""
 
 
 class Chooser(Selectable, ABC):
@@ -93,9 +91,8 @@ def walk(
         paths, ids = _extend(paths, ids, output.log_probs, is_cut, finished)
         yield Symbols(paths.lines.tolist(), ids.tolist())
         state = output.state
-        is_over = ~paths.is_open.any(dim=1)
-        if int(is_over.sum()) >= max(1, COMPACT_SHARE * is_over.shape[0]):
-            kept = (~is_over).nonzero().squeeze(1)
+        kept = rows_to_keep(~paths.is_open.any(dim=1))
+        if kept is not None:
             state = state.select(_rows_of(kept, chooser.num_paths))
             memory, constraints, chooser = memory.select(kept), constraints.select(kept), chooser.select(kept)
             paths, ids = paths.select(kept), ids[kept]
