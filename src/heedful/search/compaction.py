@@ -1,7 +1,8 @@
 """Which sentences stay in a batch once some are finished.
 
-Copying memory and state costs about as much as a few wasted rows do. Also, a CPU's kernels are made for exact sizes, and
-making one takes longer than a step of a small batch; so batches shrink through few sizes, which come again and again.
+Copying memory and state costs about as much as a few wasted rows do. Also, a CPU's kernels are made for exact sizes,
+and making one takes longer than a step of a small batch; so batches shrink through few sizes, which come again and
+again.
 """
 
 import torch
