@@ -41,6 +41,7 @@ body { max-width: 84rem; }
 .worth div { display: flex; justify-content: space-between; gap: .5rem; } .worth dt { color: var(--faint); }
 .worth dd { margin: 0; font-variant-numeric: tabular-nums; }
 details { margin-top: .6rem; font-size: .85rem; } summary { cursor: pointer; color: var(--faint); }
+.wide:has(.map) { margin-bottom: 1.2rem; }
 .map td { padding: 0; border: 0; } .map th { padding: .2rem .5rem .2rem 0; border: 0; font-weight: normal; }
 .map a { display: block; min-width: 5.5rem; margin: 1px; padding: .25rem .4rem; border-radius: .3rem; font-size: .78rem;
   text-decoration: none; color: var(--tone, var(--faint)); border: 1.5px solid var(--tone, var(--rule)); }
@@ -62,7 +63,8 @@ from 10 points above the mark (syntactic; both after Voita et al. 2019, section 
 cases and 10 points above the mark.</p>
 <p class="key"><span><i class="badge strong positional">role</i> first role</span>
 <span><i class="badge syntactic">role</i> further role</span>
-<span><i class="badge warning">nearly uniform</i> its strongest weight tells little</span></p>"""
+<span><i class="badge warning">nearly uniform</i> its strongest weight tells little</span>
+<span><i class="badge">sink 40%</i> no role, its best score</span></p>"""
 
 
 def write_heads_page(reports: Sequence[HeadsReport], path: Path) -> None:
@@ -113,8 +115,14 @@ def _map(cards: Sequence[HeadCard], number: int) -> str:
 def _map_cell(card: HeadCard, number: int) -> str:
     leading = card.score(card.roles[0]) if card.roles else None
     look = f"strong {leading.family}" if leading else "warning" if card.is_nearly_uniform else ""
-    text = leading.name if leading else "nearly uniform" if card.is_nearly_uniform else "no role"
+    text = leading.name if leading else "nearly uniform" if card.is_nearly_uniform else _leaning(card)
     return f'<td><a class="{look}" href="#{_identity(card, number)}">{card.head + 1}: {escape(text)}</a></td>'
+
+
+def _leaning(card: HeadCard) -> str:
+    """Return the best score of a head without a role, in short."""
+    best = card.scores[0] if card.scores and card.scores[0].gain > 0 else None
+    return "no role" if best is None or best.share.value is None else f"{best.name} {best.share.value:.0%}"
 
 
 def _card(card: HeadCard, number: int) -> str:
