@@ -293,7 +293,7 @@ def test_alignment_and_its_shift(transformer: Task, monkeypatch: pytest.MonkeyPa
     line = Line(SOURCES[0], TARGETS[0], None, *words, gold)
     cards = survey(transformer, [line], moving(0, -1, 1), monkeypatch)
     aligned, shifted, neither = cards_of(cards, "cross")
-    assert aligned.roles[:2] == ("itself", "alignment")
+    assert aligned.roles[:2] == ("same place", "alignment")
     assert score(aligned, "alignment").share.value == 1.0  # 4 is possible
     assert (score(shifted, "alignment of the previous word").cases, shifted.roles) == (
         4,

@@ -193,10 +193,10 @@ class Line:
     gold: GoldLine | None = None
 
 
-def offset_name(offset: int) -> str:
-    """Return what a person calls a look so many positions ahead."""
+def offset_name(offset: int, kind: str = "encoder") -> str:
+    """Return what a person calls a look so many places ahead; cross-attention compares the places of two texts."""
     if offset == 0:
-        return "itself"
+        return "same place" if kind == "cross" else "itself"
     number = {1: "one", 2: "two", 3: "three"}.get(abs(offset), str(abs(offset)))
     return f"{number} {'ahead' if offset > 0 else 'back'}"
 
@@ -307,7 +307,7 @@ def _cards(site: SiteCounts, kind: KindCounts, min_cases: int) -> Iterable[HeadC
     table = _table(site, kind)
     for head in range(site.site.num_heads):
         scores = [
-            *_token_scores(table, kind, head),
+            *_token_scores(table, kind, site.site.kind, head),
             *(each for each in _word_scores(site, table, kind, head) if each.cases),
         ]
         roles = [each for each in scores if each.is_role(min_cases)]
@@ -334,12 +334,12 @@ def _offset_shares(table: _Table, head: int) -> dict[int, float]:
     }
 
 
-def _token_scores(table: _Table, kind: KindCounts, head: int) -> Iterable[Score]:
+def _token_scores(table: _Table, kind: KindCounts, kind_name: str, head: int) -> Iterable[Score]:
     """Yield what is asked of tokens: the offset with the most hits, the end-of-sentence sink, the rarest token."""
     rows = {each: table.index[str(each)] for each in OFFSETS}
     best = max(OFFSETS, key=lambda each: (table.values[rows[each], head] * table.cases[rows[each]], -abs(each)))
     named: list[tuple[str, str, RoleFamily]] = [
-        (str(best), offset_name(best), "positional"),
+        (str(best), offset_name(best, kind_name), "positional"),
         (SINK, SINK, "sink"),
         (RARE, RARE, "rare"),
     ]

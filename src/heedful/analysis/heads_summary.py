@@ -73,7 +73,9 @@ def summary_rows(report: HeadsReport) -> list[tuple[str, str]]:
     for kind in ("encoder", "decoder"):
         for offset in (-1, 0, 1) if kind == "encoder" else (-1, 0):
             found = report.with_role(kind, offset_name(offset).__eq__)
-            rows.append((f"{kind} heads that look {_at(offset)}", _count(found)))
+            rows.append(
+                (f"{kind} heads that look {_at(offset)}", _count(found) + _nearest(report.of_kind(kind), offset))
+            )
     rows.append(("nearly uniform heads", _count([each for each in report.cards if each.is_nearly_uniform])))
     rows.append(("encoder heads on the sink", _count(report.with_role("encoder", SINK.__eq__))))
     rows.append(("cross heads on the sink", _count(report.with_role("cross", SINK.__eq__))))
@@ -90,6 +92,12 @@ def summary_rows(report: HeadsReport) -> list[tuple[str, str]]:
     for name, kind in ((PREVIOUS, "decoder"), (COPY, "cross"), (ALIGNED, "cross"), (SHIFTED, "cross")):
         rows.append((f"best for {name}", _best(report, name, kind)))
     return rows
+
+
+def _nearest(cards: Sequence[HeadCard], offset: int) -> str:
+    """Name the head that looks there most often, whether that makes a role or not."""
+    best = max((each for each in cards if offset in each.offsets), key=lambda each: each.offsets[offset], default=None)
+    return "" if best is None else f"; most: {best.name}, {best.offsets[offset]:.1%}"
 
 
 def _at(offset: int) -> str:
