@@ -55,6 +55,8 @@ def main() -> None:
     for name in arguments.only:
         report = runs.cost(**SETTINGS[name], threads=arguments.threads, is_quick=arguments.is_try)
         print(runs.cost_to_text(report), file=sys.stderr, flush=True)
+        if report.is_disturbed and not arguments.is_try:
+            sys.exit("Nothing is written: these times would mislead.")
         if arguments.is_try:
             continue
         measured = report.to_values()

@@ -1,7 +1,8 @@
 """The classic table, measured: operations, time and memory over length and width, steps, paths, crossings, roofline."""
 
+import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -13,6 +14,9 @@ from heedful.analysis.cost_layers import DilatedConvolutionCost, LayerCost, Recu
 from heedful.analysis.cost_path import longest_path
 from heedful.analysis.cost_roofline import Machine, StackShape, Use, measure_machine, measure_uses
 from heedful.analysis.cost_timing import Timing, time_in_turns
+
+LEAST_SHARE = 0.85
+"""Below so much of a core while it measured, a report warns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +122,9 @@ class CostReport:
         crossings: of self-attention with each recurrent layer.
         machine: peak and bandwidth.
         uses: of a Transformer, under the roof.
+        cpu_share: CPU seconds that this process had in a second while it measured. On an idle machine about as many as
+            threads; clearly below 1 means that others held the processor and the times are too long.
+        dtype: of all numbers.
     """
 
     plan: CostPlan
@@ -126,7 +133,13 @@ class CostReport:
     crossings: list[Crossing]
     machine: Machine
     uses: list[Use]
-    dtype: str = field(default="float32")
+    cpu_share: float
+    dtype: str = "float32"
+
+    @property
+    def is_disturbed(self) -> bool:
+        """True when the machine was too busy for its times to be believed."""
+        return self.cpu_share < LEAST_SHARE
 
     def to_values(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -149,6 +162,7 @@ def measure_costs(plan: CostPlan, tell: Callable[[str], None]) -> CostReport:
         plan: what and for how long.
         tell: hears what is being measured.
     """
+    begin, used = time.perf_counter(), time.process_time()
     costs = layer_costs(kernel=plan.kernel, window=plan.window)
     measured = [cost for cost in costs if not isinstance(cost, DilatedConvolutionCost)]
     over_length, over_width = [], []
@@ -158,33 +172,41 @@ def measure_costs(plan: CostPlan, tell: Callable[[str], None]) -> CostReport:
     for width in plan.widths:
         tell(f"width {width:,} at length {plan.length:,}")
         over_width.append(_points(measured, plan.length, width, plan))
-    rows = []
-    for cost in costs:
-        tell(f"the longest path: {cost.name}")
-        paths = [(length, longest_path(cost, length), cost.path(length)) for length in plan.path_lengths]
-        by_length, by_width = ([each[cost.name] for each in found if cost.name in each] for found in
-                               (over_length, over_width))  # fmt: skip
-        orders = (cost.order, cost.order_of_steps, cost.order_of_path)
-        rows.append(Row(cost.name, orders, cost.formula(), by_length, by_width, paths))
-    crossings = []
-    for cost in costs:
-        if isinstance(cost, RecurrentCost):
-            tell(f"where self-attention is dearer than {cost.name}")
-            crossings.append(
-                find_crossing(
-                    cost,
-                    plan.width,
-                    rows=plan.rows,
-                    first=plan.lengths[0],
-                    longest=max(plan.longest_crossing, plan.lengths[0]),
-                    budget_s=plan.budget_s,
-                )
-            )
+    rows = [_row(cost, over_length, over_width, plan, tell) for cost in costs]
+    crossings = [_crossing(cost, plan, tell) for cost in costs if isinstance(cost, RecurrentCost)]
     tell("peak and bandwidth")
     machine = measure_machine(size=plan.matrix_size, megabytes=plan.copy_megabytes, budget_s=plan.budget_s)
     tell("training, encoding, decoding")
     uses = measure_uses(plan.stack, budget_s=plan.budget_s)
-    return CostReport(plan, torch.get_num_threads(), rows, crossings, machine, uses)
+    share = (time.process_time() - used) / (time.perf_counter() - begin)
+    return CostReport(plan, torch.get_num_threads(), rows, crossings, machine, uses, share)
+
+
+Measured = list[dict[str, Point]]
+
+
+def _row(
+    cost: LayerCost, over_length: Measured, over_width: Measured, plan: CostPlan, tell: Callable[[str], None]
+) -> Row:
+    tell(f"the longest path: {cost.name}")
+    paths = [(length, longest_path(cost, length), cost.path(length)) for length in plan.path_lengths]
+    by_length, by_width = (
+        [each[cost.name] for each in found if cost.name in each] for found in (over_length, over_width)
+    )
+    orders = (cost.order, cost.order_of_steps, cost.order_of_path)
+    return Row(cost.name, orders, cost.formula(), by_length, by_width, paths)
+
+
+def _crossing(cost: RecurrentCost, plan: CostPlan, tell: Callable[[str], None]) -> Crossing:
+    tell(f"where self-attention is dearer than {cost.name}")
+    return find_crossing(
+        cost,
+        plan.width,
+        rows=plan.rows,
+        first=plan.lengths[0],
+        longest=max(plan.longest_crossing, plan.lengths[0]),
+        budget_s=plan.budget_s,
+    )
 
 
 def _points(costs: list[LayerCost], length: int, width: int, plan: CostPlan) -> dict[str, Point]:

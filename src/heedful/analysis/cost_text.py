@@ -18,7 +18,7 @@ def cost_text(report: CostReport) -> str:
         f"positions, windows r = {plan.window} to each side.\n{plan.rows} at a time, {report.dtype}, "
         f"{report.threads} thread{'s' if report.threads > 1 else ''}; times are medians of several, warmed up."
     )
-    parts = [head]
+    parts = [head, *([disturbed_sentence(report)] if report.is_disturbed else [])]
     for title, header, rows in cost_tables(report):
         parts.append(f"{title}\n{_columns(header, rows)}")
     parts.append("\n".join(crossing_sentence(each) for each in report.crossings))
@@ -132,6 +132,14 @@ def machine_sentence(report: CostReport) -> str:
     return (
         f"This machine: peak {short(machine.peak_flops)} operations/s, bandwidth {short(machine.bandwidth_bytes)}B/s, "
         f"both measured; below {machine.ridge:.1f} operations per byte it waits for memory."
+    )
+
+
+def disturbed_sentence(report: CostReport) -> str:
+    """Return a warning for times that were taken on a busy machine."""
+    return (
+        f"This machine was busy: the process had {report.cpu_share:.0%} of one core while it measured. Operations, "
+        "memory and paths stand; seconds, their exponents and the roofline do not. Measure again when it is idle."
     )
 
 

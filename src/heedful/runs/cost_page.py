@@ -4,7 +4,7 @@ from pathlib import Path
 
 from heedful.analysis.cost_figure import cost_panels
 from heedful.analysis.cost_report import CostReport
-from heedful.analysis.cost_text import cost_tables, crossing_sentence, machine_sentence
+from heedful.analysis.cost_text import cost_tables, crossing_sentence, disturbed_sentence, machine_sentence
 from heedful.analysis.figure import Panel, PictureForm, panel_svg, save_panels
 from heedful.core.storage import write_whole
 from heedful.training.markup import escape
@@ -33,6 +33,8 @@ def _sections(report: CostReport) -> list[Section]:
         "counted as they run; memory is the most that was alive at once, forward and backward. "
         f"k = {plan.kernel}, r = {plan.window}."
     )
+    if report.is_disturbed:
+        how = f"{disturbed_sentence(report)} {how}"
     crossings = "".join(f"<p>{escape(crossing_sentence(each))}</p>" for each in report.crossings)
     return [
         Section(
