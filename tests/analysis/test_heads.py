@@ -11,7 +11,8 @@ from torch import Tensor
 
 from heedful.analysis import reading as reading_module
 from heedful.analysis.alignment_error import GoldLine
-from heedful.analysis.heads import HeadCard, Line, Score, survey_heads
+from heedful.analysis.heads import Line, survey_heads
+from heedful.analysis.heads_card import HeadCard, Score
 from heedful.analysis.record import Recording
 from heedful.analysis.treebank import read_treebank
 from heedful.attention.tap import Gates

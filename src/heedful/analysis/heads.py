@@ -1,14 +1,8 @@
-"""A role card for every head: how sure it is, what it looks at, and what of that a fixed rule would get right too.
-
-Roles after Voita et al. (2019, section 5): positional from 90 % on one offset, syntactic from 10 points above the
-baseline of the most frequent offset. The others are ours, and ask for half of the cases and, where there is a baseline,
-10 points more than it.
-"""
+"""Surveying heads: a model reads lines once, and every head gets its role card."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,6 +10,16 @@ from torch import Tensor
 
 from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.bootstrap import ratio_intervals
+from heedful.analysis.heads_card import (
+    MIN_CASES,
+    ROLE_ORDER,
+    ByDistance,
+    Estimate,
+    HeadCard,
+    RoleFamily,
+    Score,
+    offset_name,
+)
 from heedful.analysis.heads_counts import (
     CONFIDENCE,
     ENTROPY,
@@ -36,7 +40,6 @@ from heedful.analysis.heads_questions import (
     syntactic_questions,
     word_questions,
 )
-from heedful.analysis.importance import HeadImportance
 from heedful.analysis.locating import locate_words
 from heedful.analysis.reading import Reading, Side, read_batches
 from heedful.analysis.treebank import Tree
@@ -44,132 +47,7 @@ from heedful.core.errors import RequestError
 from heedful.models.interfaces import AttentionSite
 from heedful.tasks.task import Task
 
-POSITIONAL_FROM = 0.9
-ABOVE_BASELINE = 0.1
-MOST_FROM = 0.5
-UNIFORM_FROM = 0.9
-"""Entropy as a share of the largest possible, from which on a head is called nearly uniform."""
-
-MIN_CASES = 50
-"""Of fewer cases no role comes, and no relation is asked about."""
-
-RoleFamily = Literal["positional", "sink", "rare", "syntactic", "previous", "copy", "alignment", "shifted"]
-_ORDER = ("positional", "previous", "sink", "alignment", "shifted", "copy", "rare", "syntactic")
 _WORD = re.compile(r"\w+|[^\w\s]")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % bootstrap interval over sentences; None where there was no case."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class ByDistance:
-    """A score over words of one distance.
-
-    Attributes:
-        first: nearest distance.
-        last: farthest; None for no end.
-        cases: how many.
-        share: that were right.
-        baseline: share that the question's baseline offset gets right here.
-        chance: share that a look at random gets right here.
-    """
-
-    first: int
-    last: int | None
-    cases: int
-    share: float
-    baseline: float
-    chance: float
-
-
-@dataclass(frozen=True)
-class Score:
-    """How often a head did what a role asks for.
-
-    Attributes:
-        name: of the question.
-        family: of roles.
-        cases: how many.
-        share: that were right.
-        baseline: share that the one best offset gets right; None where the role is an offset itself.
-        baseline_offset: that offset, in words (in tokens for the rare-token role).
-        chance: share that a look at random gets right.
-        by_distance: the same by distance between the words.
-    """
-
-    name: str
-    family: RoleFamily
-    cases: int
-    share: Estimate
-    baseline: float | None
-    baseline_offset: int | None
-    chance: float
-    by_distance: tuple[ByDistance, ...] = ()
-
-    @property
-    def gain(self) -> float:
-        """Return how far the share lies above the baseline, or above chance without one."""
-        return (self.share.value or 0.0) - (self.chance if self.baseline is None else self.baseline)
-
-    def is_role(self, min_cases: int) -> bool:
-        """Say whether the score makes a role."""
-        if self.share.value is None or self.cases < min_cases:
-            return False
-        if self.family == "positional":
-            return self.share.value >= POSITIONAL_FROM
-        is_above = self.baseline is None or self.share.value >= self.baseline + ABOVE_BASELINE
-        return is_above and (self.family == "syntactic" or self.share.value >= MOST_FROM)
-
-
-@dataclass(frozen=True)
-class HeadCard:
-    """What one head does.
-
-    Attributes:
-        site: path of its attention.
-        kind: of attention.
-        layer: from 0.
-        head: from 0.
-        confidence: mean largest weight, BOS and EOS left out (Voita et al. 2019, section 4).
-        entropy: mean, in nats.
-        evenness: mean entropy as a share of the largest possible, 0 to 1.
-        offsets: share of tokens whose strongest weight falls so far ahead, of those with a token there.
-        scores: best first.
-        roles: names of the scores that make one, the most telling first.
-        importance: what the head is worth, where that was asked.
-    """
-
-    site: str
-    kind: str
-    layer: int
-    head: int
-    confidence: Estimate
-    entropy: Estimate
-    evenness: Estimate
-    offsets: Mapping[int, float]
-    scores: tuple[Score, ...]
-    roles: tuple[str, ...]
-    importance: HeadImportance | None = None
-
-    @property
-    def name(self) -> str:
-        """Return how people name it: layers and heads from 1."""
-        return f"{self.kind} {self.layer + 1}.{self.head + 1}"
-
-    @property
-    def is_nearly_uniform(self) -> bool:
-        """Say whether it looks at everything alike, so that its strongest weight tells little."""
-        return (self.evenness.value or 0.0) >= UNIFORM_FROM
-
-    def score(self, name: str) -> Score | None:
-        """Return a score by its question's name."""
-        return next((each for each in self.scores if each.name == name), None)
 
 
 @dataclass(frozen=True)
@@ -191,14 +69,6 @@ class Line:
     source_words: tuple[str, ...] | None = None
     target_words: tuple[str, ...] | None = None
     gold: GoldLine | None = None
-
-
-def offset_name(offset: int, kind: str = "encoder") -> str:
-    """Return what a person calls a look so many places ahead; cross-attention compares the places of two texts."""
-    if offset == 0:
-        return "same place" if kind == "cross" else "itself"
-    number = {1: "one", 2: "two", 3: "three"}.get(abs(offset), str(abs(offset)))
-    return f"{number} {'ahead' if offset > 0 else 'back'}"
 
 
 def survey_heads(
@@ -311,7 +181,7 @@ def _cards(site: SiteCounts, kind: KindCounts, min_cases: int) -> Iterable[HeadC
             *(each for each in _word_scores(site, table, kind, head) if each.cases),
         ]
         roles = [each for each in scores if each.is_role(min_cases)]
-        roles.sort(key=lambda each: (_ORDER.index(each.family), -each.gain))
+        roles.sort(key=lambda each: (ROLE_ORDER.index(each.family), -each.gain))
         yield HeadCard(
             site=site.site.path,
             kind=site.site.kind,
@@ -382,14 +252,3 @@ def _word_scores(site: SiteCounts, table: _Table, kind: KindCounts, head: int) -
                 chance=float(book.chance.sum()) / cases,
                 by_distance=tuple(rows),
             )
-
-
-def plain(value: Any) -> Any:
-    """Return a card, or a part of one, as plain values for JSON."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return value

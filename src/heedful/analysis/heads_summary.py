@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heedful.analysis.heads import HeadCard, Score, offset_name, plain
+from heedful.analysis.heads_card import HeadCard, Score, offset_name, plain
 from heedful.analysis.heads_counts import RARE, SINK
 from heedful.analysis.heads_questions import ALIGNED, COPY, PREVIOUS, SHIFTED
 

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from heedful.analysis.heads import MIN_CASES, HeadCard, Line, survey_heads
+from heedful.analysis.heads import Line, survey_heads
+from heedful.analysis.heads_card import MIN_CASES, HeadCard
 from heedful.analysis.heads_summary import HeadsReport, format_comparison, format_report
 from heedful.analysis.importance import IMPORTANCE_LINES, weigh_heads
 from heedful.core.errors import ConfigError, DataError, HeedfulError, RequestError

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from heedful.analysis.heads import HeadCard, Score
+from heedful.analysis.heads_card import HeadCard, Score
 from heedful.analysis.heads_summary import HeadsReport, describe_share, summary_rows
 from heedful.core.storage import write_whole
 from heedful.training.markup import escape
