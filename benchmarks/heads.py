@@ -144,6 +144,10 @@ def render(results: dict[str, Any]) -> str:
         header = ["model", "heads", "sentences", "threads", "wall, s", "CPU, s", "page, MB", "peak memory, GiB"]
         rows = [[name, *values.values()] for name, values in results["speed"]["rows"].items()]
         parts += [f"\n## {LAYERS} + {LAYERS} layers, {HEADS} heads, random weights\n", table(header, rows)]
+        if any(each["wall_s"] > 1.5 * each["cpu_s"] for each in results["speed"]["rows"].values()):
+            parts.append(
+                "\nOther programs held the machine meanwhile: the CPU's seconds count, those of the wall do not.\n"
+            )
         parts.append(footer(results["speed"]["environment"]))
     return "\n".join(parts)
 
