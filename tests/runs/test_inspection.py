@@ -98,6 +98,30 @@ def test_the_terminal_shows_other_measures_and_words(seen: runs.Inspection) -> N
     assert "\nabcd ▏" in file.getvalue()
 
 
+def test_a_notebook_s_widget_answers(seen: runs.Inspection) -> None:
+    pytest.importorskip("anywidget")
+    widget = seen.widget()
+    assert Lens.from_values(widget.lens) == seen.lens and "export default" in widget._esm
+    sent: list[dict[str, object]] = []
+    widget.send = sent.append
+    for heads in ([[SITES[2], 0], [SITES[2], 1]], [[SITES[2], 9]], "nonsense"):
+        widget._handle_custom_msg({"id": "a", "view": 0, "heads": heads}, [])
+    assert sent[0] == {"id": "a", "answer": seen.lens.views[0].silenced[1].model_dump(mode="json")}
+    assert "has no head 9" in str(sent[1]["error"]) and sent[2]["error"]
+    bundle = seen._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in (bundle[0] if isinstance(bundle, tuple) else bundle)
+
+
+def test_without_the_extra_a_notebook_gets_the_page(seen: runs.Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert seen._repr_mimebundle_() == {
+        "text/plain": "Inspection('abcd' -> 'dcba', 3 attentions)",
+        "text/html": seen._repr_html_(),
+    }
+    with pytest.raises(ConfigError, match=r"pip install 'heedful\[notebook\]'"):
+        seen.widget()
+
+
 def test_a_notebook_gets_a_page_in_a_frame(seen: runs.Inspection) -> None:
     html = seen._repr_html_()
     assert html.startswith('<iframe title="Attention of dcba" sandbox="allow-scripts"') and html.count("<") == 2

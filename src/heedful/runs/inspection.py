@@ -1,9 +1,10 @@
 """Looking inside: what a trained model attended to as it answered a line, as a value with many ways out."""
 
 import html
+import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from heedful.analysis.lens_selection import Selected, Selection, select
 from heedful.analysis.lens_view import view_of
 from heedful.analysis.reading import Reading
 from heedful.analysis.render import printable
-from heedful.core.errors import HeedfulError, RequestError
+from heedful.core.errors import ConfigError, HeedfulError, RequestError
 from heedful.core.storage import write_whole
 from heedful.data.example import Example
 from heedful.runs.head_names import parse_heads
@@ -33,7 +34,7 @@ alone, then all together."""
 FRAME_HEIGHT = 760
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Inspection:
     """One line, looked into; in a notebook it shows itself.
 
@@ -45,8 +46,8 @@ class Inspection:
     """
 
     lens: Lens
-    models: tuple[LoadedModel, ...] = field(repr=False)
-    readings: tuple[Reading, ...] = field(repr=False)
+    models: tuple[LoadedModel, ...]
+    readings: tuple[Reading, ...]
     num_asked: int = 0
 
     @property
@@ -118,6 +119,27 @@ class Inspection:
             save_picture(selected, Path(path), form)
         except OSError as error:
             raise HeedfulError(f"{path}: cannot be written: {error.strerror}.") from None
+
+    def widget(self) -> Any:
+        """Return the lens as a notebook's widget, in which heads are silenced while one looks.
+
+        Raises:
+            ConfigError: the extra ``notebook`` is not installed.
+        """
+        if importlib.util.find_spec("anywidget") is None:
+            raise ConfigError("A live lens needs the package `anywidget`. Try `pip install 'heedful[notebook]'`.")
+        from heedful.runs.notebook import LensWidget
+
+        return LensWidget(self.lens, self.silence)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        if importlib.util.find_spec("anywidget") is None:
+            return {"text/plain": repr(self), "text/html": self._repr_html_()}
+        return self.widget()._repr_mimebundle_(include=include, exclude=exclude)
+
+    def __repr__(self) -> str:
+        view = self.lens.views[0]
+        return f"Inspection({view.source_text!r} -> {view.target_text!r}, {len(view.sites)} attentions)"
 
     def _repr_html_(self) -> str:
         # A frame of its own, for a notebook lets no module run in its page.
