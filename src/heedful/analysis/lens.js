@@ -424,7 +424,7 @@ function legend(app, largest) {
   const canvas = h("canvas", { "aria-hidden": true });
   paint(canvas, new Grid(1, 64, Float32Array.from({ length: 64 }, (_, index) => (index / 63) ** 2)), 1, app.colors);
   const marks = [0, 1 / 16, 1 / 4, 9 / 16, 1].map((each) => h("span", {}, show(each * largest, largest >= 1 ? 0.01 : 0.001)));
-  return h("figure", { class: "legend" }, canvas, h("div", {}, marks), h("figcaption", {}, "Darkness grows with the square root, so that small values are seen."));
+  return h("figure", { class: "legend" }, canvas, h("div", {}, marks), h("figcaption", {}, "Strength of colour grows with the square root, so that small values are seen."));
 }
 
 const MOST_LINES = 600;
@@ -589,16 +589,23 @@ function numbersPanel(app, view) {
     h("div", { class: "chips", role: "group", "aria-label": "The position that asks" }, chips),
     app.state.head === "mean" && site.num_heads > 1 ? note("Numbers are those of one head: head 0 until you choose another.") : null,
     h("ol", { class: "steps" }, steps),
-    h("p", { class: "note" }, "Computed anew on this page from the model’s queries, keys and values. The weights that the model recorded differ by at most "
+    h("p", { class: "note" }, `Computed anew on this page from the model’s ${isProduct ? "queries, keys" : "scores"} and values. The weights that the model recorded differ by at most `
       + `${digits(weightGap)} (the file keeps them to ${digits((site.weights?.step ?? 0) / 2)}), its context by ${digits(gap)}.`));
 }
 
 const step = (title, text, content) => h("li", {}, h("h4", {}, title), h("p", {}, text), content);
 
+/** Up to so many cells of a vector have their numbers below them; of longer ones the first are written out. */
+const MOST_CELLS = 20;
+
 function vector(app, numbers, count = 8) {
   const canvas = h("canvas", { "aria-hidden": true });
   const largest = numbers.reduce((most, each) => Math.max(most, Math.abs(each)), 0);
   paintVector(canvas, numbers, largest, app.signed);
+  if (numbers.length <= MOST_CELLS && !app.isNarrow) {
+    const cells = Array.from(numbers, (each) => h("span", {}, showSmall(each)));
+    return h("div", { class: "vector" }, canvas, h("code", { class: "cells-below", style: { "--cells": numbers.length } }, cells));
+  }
   const first = Array.from(numbers.slice(0, count), showSmall);
   return h("div", { class: "vector" }, canvas, h("code", {}, first.join("  ") + (numbers.length > count ? "  …" : "")));
 }
@@ -673,7 +680,7 @@ function sourcesOf(app, view, positions, name) {
   const about = { weights: "mean of all heads", norms: "mean of all heads", rollout: "all layers" };
   return h("section", {}, h("h4", {}, `Where ‹${name}› came from`), h("div", { class: "wide" }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", {}), methods.map(({ measure }) => h("th", { scope: "col", title: MEASURE_TITLES[measure] }, MEASURE_NAMES[measure], h("small", {}, about[measure]))))), h("tbody", {}, rows))),
-    note(words.length > order.length ? `The ${order.length} strongest of ${words.length} words. ` : "", "Three answers to one question: where they disagree, none is the truth."));
+    note(words.length > order.length ? `The ${order.length} strongest of ${words.length} words. ` : "", "Several answers to one question: where they disagree, none is the truth."));
 }
 
 function causesOf(app, view, positions, name) {
@@ -689,25 +696,25 @@ function causesOf(app, view, positions, name) {
     const known = view.silenced.find((each) => each.heads.length === 1 && each.heads[0].path === path && each.heads[0].head === head);
     const canSilence = app.options.silence || known;
     return h("tr", {}, h("th", { scope: "row" }, headName(path, head, view)),
-      h("td", { class: "weight" }, h("i", { style: { width: `${(100 * loss) / most}%` } }), h("span", {}, `−${loss.toFixed(loss < 0.1 ? 3 : 2)}`)),
+      h("td", { class: "weight" }, h("i", { style: { width: `${(100 * loss) / most}%` } }), h("span", {}, loss < 0.001 ? "above −0.001" : `−${loss.toFixed(loss < 0.1 ? 3 : 2)}`)),
       h("td", {}, canSilence ? h("button", { type: "button", class: "small", "data-focus": `silence-${view.name}-${path}-${head}`, onclick: () => app.silence(view, [[path, head]]) }, "silence it") : null));
   });
   return h("section", {}, h("h4", {}, "The heads responsible"),
     h("p", {}, `‹${name}› has probability ${Math.exp(logProb).toFixed(3)}. With one head silent its log-probability changes by:`),
     rows.length ? h("div", { class: "wide" }, h("table", {}, h("tbody", {}, rows))) : note("No single head lowers it."),
-    note(`Measured: the same answer, forced, once for each of ${causes.heads.length} heads.`));
+    note(`Measured: the same answer, forced, once for each of the model’s heads (${causes.heads.length}).`));
 }
 
 function answersOf(app, view) {
   const mine = app.live.get(view) ?? [];
-  const answers = [...mine, ...view.silenced];
+  const isSame = (each) => each.text === view.target_text;
+  const answers = [...mine, ...view.silenced.filter((each) => !isSame(each)), ...view.silenced.filter(isSame)];
   if (!answers.length) return null;
   const before = view.sides.answer ? view.sides.answer.words : view.target_text.split(/\s+/).filter(Boolean);
   const rows = answers.map((each) => {
     const heads = each.heads.map(({ path, head }) => headName(path, head, view)).join(", ");
     const isChosen = app.state.silenced === heads;
-    const isSame = each.text === view.target_text;
-    return h("div", { class: "answer", "data-on": isChosen }, h("dt", {}, `without ${heads}`), h("dd", {}, isSame ? h("em", {}, "the same answer") : difference(before, each.words),
+    return h("div", { class: "answer", "data-on": isChosen }, h("dt", {}, `without ${heads}`), h("dd", {}, isSame(each) ? h("em", {}, "the same answer") : difference(before, each.words),
       h("small", {}, ` the first answer’s log-probability: ${each.log_prob.toFixed(2)}`)));
   });
   const whole = view.causes ? view.causes.log_probs.reduce((a, b) => a + b, 0) : null;
