@@ -14,8 +14,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import heedful  # noqa: E402
 from tests.chromium import browse  # noqa: E402
+
+import heedful  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 SOURCE = "the old woman has seen a small house in the morning ."
@@ -71,7 +72,8 @@ def config(folder: Path) -> dict[str, Any]:
 
 SHOTS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("heads", {"width": 1200, "height": 560}, ["[data-focus=tab-heads]"]),
-    ("head-dark", {"width": 1200, "height": 760, "scheme": "dark"}, ["[data-focus=tab-head]", "[data-focus=head-mean]"]),
+    ("head-dark", {"width": 1200, "height": 860, "scheme": "dark"},
+     ["[data-focus=tab-head]", "[data-focus=head-mean]"]),
     ("sentence-phone", {"width": 390, "height": 760, "scale": 2.0, "touch": True},
      ["[data-focus=tab-sentence]", "[data-focus=chip-sentences-query-8]"]),
     ("numbers", {"width": 1200, "height": 980}, ["[data-focus=tab-numbers]", "[data-focus=query-sentences-8]"]),

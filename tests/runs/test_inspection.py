@@ -61,7 +61,7 @@ def test_heads_are_silenced_for_real(model: LoadedModel, seen: runs.Inspection) 
 
 def test_two_models_stand_side_by_side(model: LoadedModel, reverser: Path) -> None:
     both = model.inspect("ab", other=reverser / "bundle", with_causes=False).lens
-    assert [each.target_text for each in both.views] == ["ba", "ba"]
+    assert [(each.name, each.target_text) for each in both.views] == [("run", "ba"), ("run (2)", "ba")]
     assert Lens.from_values(both.to_values()) == both
 
 
@@ -154,12 +154,21 @@ def test_what_is_asked_wrongly_is_told_and_nothing_written(
 def test_a_model_without_attention_says_so(run: Terminal, without_attention: Path) -> None:  # noqa: F811
     assert run("inspect", without_attention, "ab") == 1
     assert "this model attends to nothing, so there is nothing to look into. Its kind is `recurrent`" in run.err
+    assert 'train one that attends: `model.attention.kind="additive"`' in run.err
 
 
 def test_a_long_line_is_cut_and_told(model: LoadedModel, capsys: pytest.CaptureFixture[str]) -> None:
     view = model.inspect("abcd" * 5, with_causes=False).lens.views[0]
     assert "cut (line 1); the longest had 20" in capsys.readouterr().err
     assert len(view.sides["source"].pieces) == 13 and any("cut" in each for each in view.notes)
+
+
+def test_a_terminal_shows_no_more_than_fits(seen: runs.Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.runs.inspection.MOST_SHOWN", 2)
+    file = io.StringIO()
+    seen.print(file=file)
+    assert file.getvalue().count("▏") == 2
+    assert "The first 2 of 5 rows and 5 columns; a page (--html) shows all." in file.getvalue()
 
 
 def test_heads_have_short_and_long_names(model: LoadedModel) -> None:

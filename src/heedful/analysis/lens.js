@@ -804,7 +804,9 @@ class App {
   }
 
   get hasRoomForBoth() {
-    return this.lens.views.length === 1 && this.root.clientWidth > 900;
+    const [view] = this.lens.views;
+    const longest = Math.max(...Object.values(view.sides).map((each) => each.pieces.length));
+    return this.lens.views.length === 1 && this.root.clientWidth > 900 && longest <= 80;
   }
 
   /** How one head is shown: what was chosen, where there is room for it. */

@@ -31,7 +31,17 @@ NUM_SILENCED = 6
 """Heads that are silenced without being asked for: of each word the one that did most for it, the strongest first; each
 alone, then all together."""
 
+MOST_SHOWN = 60
+"""Rows and columns that a terminal shows."""
+
 FRAME_HEIGHT = 760
+
+WITH_ATTENTION = {
+    "classification": '`model.pooling="attention"`',
+    "language_modelling": '`model.kind="transformer_language_model"`',
+    "translation": '`model.attention.kind="additive"`, or `model.kind="transformer"`',
+}
+"""For each task what makes a model attend."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,11 +69,6 @@ class Inspection:
         """Return one matrix of the first view."""
         return select(self.lens.views[0], selection or Selection())
 
-    def draw(self, selection: Selection | None = None) -> Any:
-        """Return one matrix of the first view drawn for a terminal, a `rich` text."""
-        selected = self.select(selection)
-        return draw_text(selected.values, selected.queries, selected.keys)
-
     def print(self, selection: Selection | None = None, file: Any = None) -> None:
         """Print the line, the answer, one matrix, and the answers with silent heads."""
         view = self.lens.views[0]
@@ -71,8 +76,13 @@ class Inspection:
         if view.source_text is not None:
             console.print(printable(view.source_text), end=" → ")
         console.print(printable(view.target_text))
-        console.print(f"{self.select(selection).title}\n", style="dim")
-        console.print(self.draw(selection), end="")
+        selected = self.select(selection)
+        console.print(f"{selected.title}\n", style="dim")
+        queries, keys = selected.queries[:MOST_SHOWN], selected.keys[:MOST_SHOWN]
+        console.print(draw_text(selected.values[: len(queries), : len(keys)], queries, keys), end="")
+        if max(selected.values.shape) > MOST_SHOWN:
+            rows, columns = selected.values.shape
+            console.print(f"The first {MOST_SHOWN} of {rows} rows and {columns} columns; a page (--html) shows all.")
         for each in view.silenced[: self.num_asked]:
             names = ", ".join(f"{head.path}:{head.head}" for head in each.heads)
             console.print(f"without {names}: {printable(each.text)}")
@@ -178,18 +188,24 @@ def inspect(
     models = [each if isinstance(each, LoadedModel) else load(each) for each in (model, other) if each is not None]
     if not source.strip():
         raise RequestError("The source is blank, and a blank line never meets a model. Give it at least a word.")
-    if len({each.config.task.model_dump()["task"] for each in models}) > 1:
+    if len({_kind(each) for each in models}) > 1:
         raise RequestError("Two models stand side by side only where their task is one and the same.")
     wanted = [parse_heads(text, models[0].model.attention_sites()) for text in silent]
     readings = [_read(each, source, target) for each in models]
-    views = []
+    views: list[LensView] = []
     for index, (each, (reading, notes)) in enumerate(zip(models, readings, strict=True)):
-        view = view_of(each.task, reading, _name(each), notes=notes, with_causes=with_causes)
+        name = _name(each)
+        name += " (2)" if views and views[0].name == name else ""
+        view = view_of(each.task, reading, name, notes=notes, with_causes=with_causes)
         chosen = list(wanted) if index == 0 else []
         chosen += [heads for heads in _most_responsible(view) if heads not in chosen]
         views.append(view.model_copy(update={"silenced": tuple(silenced(each, reading, heads) for heads in chosen)}))
     lens = Lens(heedful=version(), views=tuple(views))
     return Inspection(lens, tuple(models), tuple(reading for reading, _ in readings), len(wanted))
+
+
+def _kind(model: LoadedModel) -> str:
+    return str(model.config.task.model_dump()["task"])
 
 
 def _name(model: LoadedModel) -> str:
@@ -203,7 +219,7 @@ def _read(model: LoadedModel, source: str, target: str | None) -> tuple[Reading,
     if not any(site.num_heads for site in model.model.attention_sites()):
         raise RequestError(
             f"{model.path}: this model attends to nothing, so there is nothing to look into. Its kind is "
-            f'`{task.config.model.kind}`; train one with an attention, for example `model.kind="transformer"`.'
+            f"`{task.config.model.kind}`; train one that attends: {WITH_ATTENTION[_kind(model)]}."
         )
     pair: tuple[str | None, str | None] = (source, target)
     if task.codec.source is None:
