@@ -34,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (recipes.recipes, train.train, resume.resume, predict.predict, score.score, evaluate.evaluate,
-                info.info, inspect.inspect, heads.heads, positions.positions, align.align, prune.prune,
+                info.info, inspect.inspect, heads.heads, positions.positions, align.align, explain.explain, prune.prune,
                 cost.cost, demo.demo):  # fmt: skip
     app.command()(command)
 

@@ -22,6 +22,7 @@ _HOMES = {
     "draw_cost": "cost_page",
     "draw_positions": "positions_page",
     "evaluate_alignments": "alignments",
+    "explain": "explanation",
     "format_links": "alignments",
     "format_predictions": "streams",
     "heads_json": "heads",

@@ -41,3 +41,4 @@ from heedful.runs.training_run import RunOutcome as RunOutcome
 from heedful.runs.training_run import resume as resume
 from heedful.runs.training_run import train as train
 from heedful.training import is_first_process as is_first_process
+from heedful.runs.explanation import explain as explain

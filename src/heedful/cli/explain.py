@@ -1,0 +1,55 @@
+"""``heedful explain``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import AsJson, Settings
+
+
+def explain(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="A recipe or TOML file of a classifier with one attention, for the four checks; or a run or bundle.",
+            show_default=False,
+        ),
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="For a run: lines to read, or source, tab, target; stdin when left out.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="For the four checks: folder of their runs; named again, they go on.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="For the four checks: trainings of each kind.")] = 5,
+    adversary: Annotated[
+        list[float] | None,
+        typer.Option(help="Weight of the difference between attentions in an adversary's loss; several may be given."),
+    ] = None,
+    lines: Annotated[int, typer.Option(help="For a run: lines that are read at most.")] = 100,
+    as_json: AsJson = False,
+    settings: Settings = None,
+) -> None:
+    """Say how far attention weights explain what a model says.
+
+    For a recipe: trains it often and against itself (the four checks of Wiegreffe and Pinter, 2019). For a run: how far
+    attention, rollout, norms, gradients and silencing agree on which words mattered.
+    """
+    from heedful import runs
+    from heedful.core.errors import ConfigError
+
+    if Path(what).is_dir():
+        model = runs.load(what, settings=settings or [])
+        with runs.open_lines(file) as texts:
+            found = runs.agree(model, texts, max_lines=lines)
+        print(json.dumps(found.to_values(), indent=2) if as_json else found.to_text())
+        return
+    if out is None:
+        raise ConfigError("`--out` is missing: the four checks keep their runs in a folder.")
+    weights = {"adversaries": tuple(adversary)} if adversary else {}
+    checks = runs.explain(what, out, settings=settings or [], seeds=seeds, **weights)
+    print(json.dumps(checks.to_values(), indent=2) if as_json else checks.to_text())
