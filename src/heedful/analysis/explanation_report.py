@@ -142,8 +142,8 @@ class Explanation:
             else "weights that give these outputs are much alike"
         )
         return (
-            f"as near to the outputs as another seed ({found.outputs_apart:.3f}), its weights are {apart:.3f} nats away "
-            f"(seeds: {weights:.3f}): {follows}."
+            f"as near to the outputs as another seed ({found.outputs_apart:.3f}), its weights are {apart:.3f} nats "
+            f"away (seeds: {weights:.3f}): {follows}."
         )
 
     def to_values(self) -> dict[str, Any]:

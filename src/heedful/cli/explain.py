@@ -20,7 +20,7 @@ def explain(
     ],
     file: Annotated[
         Path | None,
-        typer.Argument(help="For a run: lines to read, or source, tab, target; stdin when left out.", show_default=False),
+        typer.Argument(help="For a run: lines, or source, tab, target; stdin when left out.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="For the four checks: folder of their runs; named again, they go on.")

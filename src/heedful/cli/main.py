@@ -13,6 +13,7 @@ from heedful.cli import (
     cost,
     demo,
     evaluate,
+    explain,
     heads,
     info,
     inspect,

@@ -10,6 +10,7 @@ _HOMES = {
     "Pruning": "pruning_report",
     "RunConfig": "config",
     "RunOutcome": "training_run",
+    "agree": "agreement",
     "align": "alignments",
     "align_predictions": "alignments",
     "check_output": "heads",

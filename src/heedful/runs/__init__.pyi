@@ -1,3 +1,4 @@
+from heedful.runs.agreement import agree as agree
 from heedful.runs.alignments import align as align
 from heedful.runs.alignments import align_predictions as align_predictions
 from heedful.runs.alignments import choose_alignment as choose_alignment
@@ -12,6 +13,7 @@ from heedful.runs.cost_measuring import cost as cost
 from heedful.runs.cost_measuring import cost_to_text as cost_to_text
 from heedful.runs.cost_page import draw_cost as draw_cost
 from heedful.runs.cost_page import write_cost_page as write_cost_page
+from heedful.runs.explanation import explain as explain
 from heedful.runs.facts import info as info
 from heedful.runs.heads import check_output as check_output
 from heedful.runs.heads import describe_heads as describe_heads
@@ -41,4 +43,3 @@ from heedful.runs.training_run import RunOutcome as RunOutcome
 from heedful.runs.training_run import resume as resume
 from heedful.runs.training_run import train as train
 from heedful.training import is_first_process as is_first_process
-from heedful.runs.explanation import explain as explain
