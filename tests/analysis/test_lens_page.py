@@ -139,6 +139,7 @@ def test_the_picture_is_the_numbers(shown: Page, lens: Lens) -> None:
     shown.click("[data-focus=unit-pieces]")
     matrix = lens.views[0].sites[0].weights
     assert matrix is not None
+    shown.evaluate("new Promise((done) => setTimeout(done, 100))")  # what is seen is painted with the next frame
     pixels = shown.evaluate(
         """(() => { const canvas = document.querySelector('.tile canvas');
         return [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data] })()"""
@@ -314,7 +315,8 @@ def big_view(length: int, layers: int, heads: int) -> LensView:
     sites = []
     for kind, (queries, keys) in kinds.items():
         for layer in range(layers):
-            packed = Matrix.pack(torch.randn(heads, length, length, generator=generator).mul(2).softmax(-1), "u1")
+            spread = torch.rand(heads, length, length, generator=generator)
+            packed = Matrix.pack(spread / spread.sum(-1, keepdim=True), "u1")
             rolled = Matrix.pack(torch.rand(1, length, length, generator=generator), "u1")
             sizes = {"num_heads": heads, "head_dim": 64, "queries": queries, "keys": keys}
             found = {"weights": packed, "norms": packed, "rollout": rolled}

@@ -329,8 +329,8 @@ function headsPanel(app, view) {
 }
 
 function tile(app, view, site, head, grid, largest, [queries, keys]) {
-  const canvas = h("canvas", { "aria-hidden": true });
-  paint(canvas, grid, largest, app.colors);
+  const canvas = h("canvas", { "aria-hidden": true, width: grid.columns, height: grid.rows });
+  app.paintWhenSeen(canvas, () => paint(canvas, grid, largest, app.colors));
   canvas.style.aspectRatio = `${grid.columns} / ${Math.max(grid.rows, grid.columns / 4)}`;
   const name = app.state.measure === "rollout" ? `${site.kind} layer ${site.layer}, rollout` : headName(site.path, head, view);
   const { largest: best, place, confidence } = grid.facts;
@@ -774,13 +774,26 @@ class App {
       if (Math.abs(root.clientWidth - width) > 8) { width = root.clientWidth; this.render(); }
     });
     this.observer.observe(root);
+    this.unpainted = new Map();
+    this.watcher = new IntersectionObserver((entries) => entries.filter((each) => each.isIntersecting).forEach(({ target }) => {
+      this.watcher.unobserve(target);
+      this.unpainted.get(target)?.();
+      this.unpainted.delete(target);
+    }), { rootMargin: "300px" });
     this.render();
   }
 
   destroy() {
     this.media.removeEventListener("change", this.render);
     this.observer.disconnect();
+    this.watcher.disconnect();
     this.root.replaceChildren();
+  }
+
+  /** Of many small pictures only those near the window cost time. */
+  paintWhenSeen(canvas, paintIt) {
+    this.unpainted.set(canvas, paintIt);
+    this.watcher.observe(canvas);
   }
 
   set(changes) {
@@ -903,6 +916,8 @@ class App {
     const { root, state } = this;
     const focus = root.contains(document.activeElement) ? document.activeElement.dataset?.focus ?? document.activeElement.getAttribute("data-focus") : null;
     root.dataset.theme = state.theme;
+    this.watcher.disconnect();
+    this.unpainted.clear();
     this.colors = ramp(root, "--ramp");
     this.signed = ramp(root, "--signed");
     const { panel, title } = TABS.find((each) => each.name === state.tab);
