@@ -168,3 +168,15 @@ def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(monkeypatch: 
 def test_torch_is_not_loaded_before_threads_are_told_how_to_wait() -> None:
     code = "import sys, heedful.cli.main; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_prune(run: Terminal, reverser: Path, tmp_path: Path) -> None:
+    words = ("--keep", 2, "--kinds", "encoder, cross", "--max-steps", 5, "--set", "validation.max_lines=3")
+    assert run("prune", reverser, *words, "--out", tmp_path / "small", "--json") == 0
+    assert json.loads(run.out)["method"] == "gates"
+    assert run("evaluate", tmp_path / "small") == 0
+    assert run("prune", reverser, "--out", tmp_path / "none") == 2
+    assert run.err.startswith("heedful: Say how far to prune with exactly one of `--keep`")
+    assert run("prune", reverser, "--keep", 2, "--kinds", "encodr", "--out", tmp_path / "none") == 2
+    assert "Did you mean `encoder`" in run.err
+    assert not (tmp_path / "none").exists()

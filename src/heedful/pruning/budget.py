@@ -17,13 +17,15 @@ class Budget:
         start: heads there are.
         end: heads that stay.
         ramp_share: share of the time until the end is reached.
+        hold_share: share of the time before that in which all are open.
     """
 
     start: int
     end: int
     ramp_share: float = RAMP_SHARE
+    hold_share: float = 0.0
 
     def num_open(self, fraction: float) -> float:
         """Return how many heads should be open when that share of the time has passed."""
-        left = max(0.0, 1 - fraction / self.ramp_share)
+        left = min(1.0, max(0.0, (self.ramp_share - fraction) / (self.ramp_share - self.hold_share)))
         return self.end + (self.start - self.end) * left**3

@@ -15,9 +15,6 @@ from heedful.tasks import Evaluation, Fitting
 NUM_HEADS = "heads"
 """Name of the score that says how many heads are left."""
 
-TOO_LOW = float("inf")
-"""Number of heads that stands for a score that has fallen too far."""
-
 
 @dataclass(frozen=True)
 class Goal:
@@ -63,9 +60,9 @@ class GatedFitting(Trainable):
 
     With a number of heads as the goal, each validation is of exactly so many heads. With a largest loss, it is of as
     many as are open at the time, the number falls as long as training lasts, and the score `NUM_HEADS` says which
-    validation was best: the fewest heads whose score is no further below the best one seen since pruning began (at
-    most that before) than was allowed. Training at a high rate costs some score of itself, which fine-tuning brings
-    back; it does not count.
+    validation was best: it is how many heads there are, and all of them where too much is lost. A loss is measured from
+    the best score since pruning began, once all heads were validated, but from no better one than that before: training
+    at a high rate costs some score of itself, which fine-tuning brings back, and which does not count.
 
     Args:
         fitting: the task with its data.
@@ -89,7 +86,7 @@ class GatedFitting(Trainable):
         self.model = _Learner(fitting.model, gates)
         self.gated: Evaluation | None = None
         self.candidates: dict[int, Candidate] = {}
-        self._best_score: float | None = None
+        self._reference: float | None = None
 
     def batches(self, position: Position) -> Iterator[PlacedBatch]:
         return self.fitting.batches(position)
@@ -124,10 +121,10 @@ class GatedFitting(Trainable):
         kept = self._kept()
         evaluation = self.fitting.evaluation
         assert evaluation is not None
-        if self.goal.num_heads is None and scores[NUM_HEADS] == TOO_LOW:
+        number = sum(map(len, kept.values()))
+        if self.goal.num_heads is None and scores[NUM_HEADS] == len(self.gates.heads):
             return
         reduced = reduce_task(self.task, kept)
-        number = sum(map(len, kept.values()))
         place = path.with_name(f"{NUM_HEADS}-{number}")
         self.fitting.save(reduced, place, evaluation)
         self.candidates[number] = Candidate(place, kept)
@@ -139,14 +136,18 @@ class GatedFitting(Trainable):
         return self.gates.kept(self.gates.num_open() if wanted is None else wanted)
 
     def _count(self, scores: Mapping[str, float]) -> float:
-        """Return how many heads are left, or `TOO_LOW` where too much score is lost for them."""
-        if self.goal.num_heads is not None:
-            return self.goal.num_heads
-        goal, score = self.goal, scores[self.goal.metric]
-        if self._best_score is None or self.fitting.is_better(goal.metric, score, self._best_score):
-            self._best_score = score
-        limit = self._best_score
-        if self.fitting.is_better(goal.metric, limit, goal.before):
-            limit = goal.before
-        lost = abs(limit - score) if self.fitting.is_better(goal.metric, limit, score) else 0.0
-        return self.gates.num_open() if lost <= goal.max_loss else TOO_LOW
+        """Return how many heads are left; all of them where too much score is lost without the others."""
+        goal, num_all = self.goal, len(self.gates.heads)
+        if goal.num_heads is not None:
+            return float(goal.num_heads)
+        score, num_open = scores[goal.metric], self.gates.num_open()
+        if self._reference is not None or num_open == num_all:
+            self._reference = score if self._reference is None else self._better(score, self._reference)
+        limit = goal.before
+        if self._reference is not None and self._better(limit, self._reference) == limit:
+            limit = self._reference
+        lost = abs(limit - score) if self._better(limit, score) == limit else 0.0
+        return float(num_open if lost <= goal.max_loss else num_all)
+
+    def _better(self, one: float, other: float) -> float:
+        return one if self.fitting.is_better(self.goal.metric, one, other) else other

@@ -1,6 +1,7 @@
 """What pruning a bundle takes, decided before anything is written: how many heads, which data, how the time is used."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from heedful.core.config import apply_settings, read_toml
 from heedful.core.errors import BundleError, ConfigError, did_you_mean
 from heedful.data.prepare import file_digest, located_paths
 from heedful.pruning import KINDS, METHODS, Heads
+from heedful.pruning.gated_fitting import NUM_HEADS
 from heedful.runs.config import RunConfig, anchor_paths, parse_run
 from heedful.runs.recipes import find_recipe
 from heedful.tasks import Bundle
@@ -81,8 +83,10 @@ class Wish:
         """Return how many heads stay; None where the score decides.
 
         Raises:
-            ConfigError: more than there are.
+            ConfigError: more than there are, or there are none.
         """
+        if not len(heads):
+            raise ConfigError(f"The model has no heads of the kinds {', '.join(self.kinds)} left to remove.")
         if self.max_loss is not None:
             return None
         wanted = self.keep if self.keep is not None else round((self.keep_fraction or 0.0) * len(heads))
@@ -127,6 +131,17 @@ class Plan:
     rate: float
     metric: str
 
+    def check_metric(self, measured: Iterable[str]) -> None:
+        """See that the score that counts is measured.
+
+        Raises:
+            ConfigError: it is not.
+        """
+        if self.metric not in measured:
+            raise ConfigError(
+                f"`training.metric` is `{self.metric}`, which is not measured. {did_you_mean(self.metric, measured)}"
+            )
+
 
 def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str, ...]) -> Plan:
     """Return how a bundle is pruned.
@@ -153,7 +168,7 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     selection = {
         **wish.limits(SELECTION_SHARE),
         **(wish.pause() if wish.max_loss is not None else {"validate_every": 2**31}),
-        "metric": metric if wish.max_loss is None else "heads",
+        "metric": metric,
         "schedule": {"kind": "constant", **warmup},
         "guard": {"explosion_factor": 1000.0},  # the loss is meant to rise while heads close
         "has_tensorboard": False,
@@ -163,8 +178,10 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
         tuning["validate_every"] = max(1, tuning["max_steps"] // 4)
     else:
         tuning["validate_minutes"] = tuning["max_minutes"] / 4
-    parts = [_with_training(values, own.training, changes, settings) for changes in (selection, tuning)]
-    return Plan(wish, parts[0], parts[1], replace(own, init_from=None), rate, metric)
+    first, second = (_with_training(values, own.training, changes, settings) for changes in (selection, tuning))
+    if wish.max_loss is not None:  # whatever the score is called, the fewest heads that keep it are the best
+        first = replace(first, training=first.training.model_copy(update={"metric": NUM_HEADS}))
+    return Plan(wish, first, second, replace(own, init_from=None), rate, metric)
 
 
 def _with_training(

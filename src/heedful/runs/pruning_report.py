@@ -21,6 +21,7 @@ from heedful.tasks import Evaluation, Task
 from heedful.training import RunFolder, Section, curves_section, table, table_section
 
 FILE = "pruning.json"
+SCRATCH = "same shape from scratch"
 
 HeadRoles = Mapping[tuple[str, int], str]
 """What is known of heads, by the path of their attention and their number in the whole model."""
@@ -31,7 +32,7 @@ class Stage:
     """A score on the way.
 
     Attributes:
-        name: ``before``, ``gated``, ``after removal``, ``after fine-tuning``, ``same shape from scratch``.
+        name: ``before``, ``gated``, ``after removal``, ``after fine-tuning``, `SCRATCH`.
         evaluation: on the dev data.
     """
 
@@ -50,7 +51,7 @@ class Pruning:
         heads: for each attention by its path: kind, layer, heads before and after, and which were kept.
         inner: for each block by its path, inner units before and after.
         scores: every score of each stage on the dev data, by stage.
-        test: the same on the test data before and after; empty where there are none.
+        test: the same on the test data, before and after; empty where there are none.
         parameters: before and after.
         operations: multiplications a line, of the whole model, the pruned one, and without any heads at all.
         speed: lines a second by batch size, of the same models.
@@ -166,6 +167,7 @@ def describe(
     stages: Sequence[Stage],
     kept: KeptHeads,
     dev: Sequence[Example],
+    scratch: Task | None = None,
 ) -> Pruning:
     """Measure what is left and put everything together.
 
@@ -176,6 +178,7 @@ def describe(
         stages: scores on the way.
         kept: the heads that stayed, by the path of their attention.
         dev: held-out examples, from which the usual length of a line is taken.
+        scratch: the same shape trained from scratch, if it was.
     """
     models = _compared(whole.task, pruned.task, is_narrowed=plan.wish.inner_fraction is not None)
     lengths = usual_lengths(whole.task, dev)
@@ -194,7 +197,7 @@ def describe(
             for path, block in whole.model.blocks().items()
         },
         scores={stage.name: stage.evaluation.scores() for stage in stages},
-        test=_test_scores({"before": whole.task, "pruned": pruned.task}, plan),
+        test=_test_scores({"before": whole.task, "pruned": pruned.task, SCRATCH: scratch}, plan),
         parameters={"before": whole.task.num_parameters, "after": pruned.task.num_parameters},
         operations={name: _describe_operations(each, lengths) for name, each in models.items()},
         speed={name: each.lines_per_s for name, each in speeds.items()},
@@ -233,12 +236,12 @@ def _describe_site(before: AttentionSite, after: AttentionSite, kept: KeptHeads)
     return {"kind": before.kind, "layer": before.layer, **sizes, "kept": which}
 
 
-def _test_scores(tasks: Mapping[str, Task], plan: Plan) -> dict[str, dict[str, float]]:
+def _test_scores(tasks: Mapping[str, Task | None], plan: Plan) -> dict[str, dict[str, float]]:
     data = plan.tuning.task.data
     if data.test is None:
         return {}
     examples = read_split(data, "test", Path.cwd())
-    return {name: task.evaluate(examples, "test").scores() for name, task in tasks.items()}
+    return {name: task.evaluate(examples, "test").scores() for name, task in tasks.items() if task is not None}
 
 
 def write_pruning(pruning: Pruning, folder: RunFolder, history: Sequence[Any]) -> None:

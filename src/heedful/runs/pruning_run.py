@@ -38,8 +38,8 @@ from heedful.runs.config import RunConfig
 from heedful.runs.convergence import doubt_convergence
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
-from heedful.runs.pruning_plan import Plan, Wish, make_plan
-from heedful.runs.pruning_report import Pruning, Stage, describe, write_pruning
+from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan
+from heedful.runs.pruning_report import SCRATCH, Pruning, Stage, describe, write_pruning
 from heedful.runs.training_run import begin
 from heedful.runs.training_run import train as train_anew
 from heedful.tasks import Evaluation, Fitting, Task, open_bundle
@@ -48,7 +48,7 @@ from heedful.training import train as start_training
 
 SELECTION = "selection"
 REMOVED = "removed"
-SCRATCH = "scratch"
+SCRATCH_RUN = "scratch"
 
 RANKING_BATCHES = 8
 UNIT_BATCHES = 32
@@ -103,6 +103,7 @@ def prune(
     whole = load(path)
     num_heads = wish.num_heads(find_heads(whole.model, wish.kinds))
     plan = make_plan(wish, open_bundle(Path(path)), data, tuple(settings))
+    plan.check_metric(whole.task.directions)
     if out.exists():
         raise BundleError(f"{out}: already there. Choose another `--out`.")
     try:
@@ -139,9 +140,8 @@ class _Pruner:
         history = read_history(self.folder.path / SELECTION / "history.jsonl")
         self._tune(candidates, before, dev)
         shutil.rmtree(self.folder.path / SELECTION)
-        if has_scratch:
-            self._train_from_scratch(dev)
-        pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev)
+        scratch = self._train_from_scratch(dev) if has_scratch else None
+        pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev, scratch)
         write_pruning(pruning, self.folder, history)
         return pruning
 
@@ -153,7 +153,9 @@ class _Pruner:
         if self.plan.wish.inner_fraction is not None:
             fitting = self._narrow(fitting, self.plan.wish.inner_fraction)
         heads = find_heads(fitting.task.model, self.plan.wish.kinds)
-        budget = Budget(len(heads), self.num_heads or 0, *(() if self.num_heads is not None else (1.0,)))
+        # While a loss of score decides, the first validation is to see all heads.
+        ends = {} if self.num_heads is not None else {"ramp_share": 1.0, "hold_share": 1.5 / NUM_CHECKS}
+        budget = Budget(len(heads), self.num_heads or 0, **ends)
         gates = self._gates(fitting, heads, budget)
         goal = Goal(self.num_heads, self.plan.metric, before.scores()[self.plan.metric], self.plan.wish.max_loss or 0.0)
         gated = GatedFitting(fitting, gates, budget, goal, self.plan.rate)
@@ -245,12 +247,14 @@ class _Pruner:
         self.stages.append(Stage(name, evaluation))
         return evaluation
 
-    def _train_from_scratch(self, dev: Sequence[Example]) -> None:
+    def _train_from_scratch(self, dev: Sequence[Example]) -> Task:
         """Train the shape that is left as the bundle was trained, from random weights."""
         model = load(self.folder.path).task.config.model
         run = replace(self.plan.scratch, task=self.plan.scratch.task.model_copy(update={"model": model}))
-        outcome = train_anew(run.values(), self.folder.path / SCRATCH, reporter=self.reporter)
-        self._measure("same shape from scratch", outcome.load().task, dev)
+        outcome = train_anew(run.values(), self.folder.path / SCRATCH_RUN, reporter=self.reporter)
+        task = outcome.load().task
+        self._measure(SCRATCH, task, dev)
+        return task
 
 
 def _first_batches(fitting: Fitting, number: int) -> list[Batch]:

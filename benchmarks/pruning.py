@@ -1,0 +1,294 @@
+"""Prune trained Transformers by every method, to several numbers of heads, and fill the tables. Resumable.
+
+Three parts. ``curves``: the Multi30k model of ``quality.py`` (4+4 layers x 4 heads x 3 kinds), BLEU by heads left for
+all methods, three seeds for gates and exact at a half and a quarter, the same shapes from scratch, and with narrowed
+feed-forward layers. ``table``: heads left of each kind against BLEU, as in Voita et al. 2019 (table 2), on a 6+6 x
+8-head model, English to Spanish. ``cost``: what gates cost an update, in seconds of the processor.
+
+A row that stands in ``results/pruning.json`` is skipped. With the default minutes all takes about ten hours on two
+cores.
+
+    python benchmarks/pruning.py
+    python benchmarks/pruning.py --only curves --methods gates --heads 24 --seeds 1
+    python benchmarks/pruning.py --only curves --methods random --heads 24 --try --set training.max_steps=20
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from command_line import RUNS, heedful, spell, train
+from record import RESULTS, data_folder, environment, footer, read_results, table, write_results
+
+METHODS = ("gates", "exact", "gradient", "confidence", "random")
+HEADS = (36, 24, 18, 12, 6, 0)
+SEVERAL_SEEDS = (24, 12)
+"""Of these numbers of heads the issue asks for the mean of three seeds, and for a comparison with scratch."""
+
+NARROWED = ((12, 0.5), (6, 0.5), (6, 0.25))
+TABLE_HEADS = (144, 96, 64, 48, 32, 16)
+MINUTES = {"curves": 8.0, "table": 20.0}
+TABLE_SETTINGS = [
+    "model.encoder_layers=6",
+    "model.decoder_layers=6",
+    "model.num_heads=8",
+    "training.max_minutes=30",
+]
+SCRATCH = "same shape from scratch"
+PARTS = ("curves", "table", "cost")
+
+
+def prune(run: Path, name: str, words: Sequence[str]) -> dict[str, Any]:
+    """Return what ``heedful prune --json`` says; a pruning that was broken off begins anew."""
+    out = RUNS / name
+    if (out / "pruning.json").exists():
+        return json.loads((out / "pruning.json").read_text(encoding="utf-8"))
+    shutil.rmtree(out, ignore_errors=True)
+    answer = heedful("prune", str(run), "--out", str(out), "--json", *words, stdout=subprocess.PIPE)
+    return json.loads(answer.stdout)
+
+
+def row_of(found: dict[str, Any], command: str, **facts: Any) -> dict[str, Any]:
+    """Return the part of a pruning's report that the tables need."""
+    kinds: dict[str, int] = {}
+    for each in found["heads"].values():
+        kinds[each["kind"]] = kinds.get(each["kind"], 0) + each["after"]
+    speed = {
+        name: {size: each / found["speed"]["before"][size] for size, each in rates.items()}
+        for name, rates in found["speed"].items()
+    }
+    kept = ("scores", "test", "parameters", "predicted_ceiling", "heads")
+    return {**facts, "command": command, "kinds": kinds, "speedup": speed, **{key: found[key] for key in kept}}
+
+
+def measure(values: dict[str, Any], key: str, run: Path, words: list[str], arguments: Any, **facts: Any) -> None:
+    """Fill one row, unless it is there."""
+    if key in values["rows"]:
+        return
+    name = f"{'try-' if arguments.is_try else ''}prune-{key.replace('/', '-').replace(' ', '-')}"
+    words = [*words, *(word for setting in arguments.settings for word in ("--set", setting))]
+    found = prune(run, name, words)
+    row = row_of(found, spell(["prune", str(run), "--out", name, *words]), **facts)
+    test = row["test"].get("pruned", row["scores"]["after fine-tuning"])
+    print(f"{key}: {test}", flush=True)
+    if not arguments.is_try:
+        values["rows"][key] = row
+        save(values)
+
+
+def curves(values: dict[str, Any], arguments: Any) -> None:
+    """Prune the Multi30k model by every method."""
+    run, _ = train("multi30k-en-de", "multi30k-en-de-1")
+    minutes = ["--max-minutes", f"{arguments.minutes or MINUTES['curves']:g}"]
+    for number in [each for each in HEADS if each in arguments.heads]:
+        for method in arguments.methods:
+            several = method in ("gates", "exact") and number in SEVERAL_SEEDS
+            for seed in [each for each in ((1, 2, 3) if several else (1,)) if each in arguments.seeds]:
+                words = ["--keep", str(number), "--method", method, "--seed", str(seed), *minutes]
+                if method == "gates" and several and seed == 1 and not arguments.is_try:
+                    words.append("--from-scratch")
+                facts = {"part": "curves", "method": method, "left": number, "seed": seed}
+                measure(values, f"curves/{method}/{number}/{seed}", run, words, arguments, **facts)
+    for number, fraction in NARROWED if "gates" in arguments.methods else ():
+        words = ["--keep", str(number), "--inner-fraction", f"{fraction:g}", *minutes]
+        facts = {"part": "narrowed", "method": "gates", "left": number, "seed": 1, "inner": fraction}
+        if number in arguments.heads:
+            measure(values, f"narrowed/{number}/{fraction:g}", run, words, arguments, **facts)
+
+
+def voita_table(values: dict[str, Any], arguments: Any) -> None:
+    """Prune a 6+6 x 8-head model from all heads to few."""
+    run, _ = train("en-es", "en-es-6x8", TABLE_SETTINGS)
+    for number in TABLE_HEADS[1:]:
+        words = ["--keep", str(number), "--max-minutes", f"{arguments.minutes or MINUTES['table']:g}"]
+        if number == TABLE_HEADS[-1] and not arguments.is_try:
+            words.append("--from-scratch")
+        facts = {"part": "table", "method": "gates", "left": number, "seed": 1}
+        measure(values, f"table/gates/{number}/1", run, words, arguments, **facts)
+
+
+def cost(values: dict[str, Any], arguments: Any) -> None:
+    """Measure seconds of the processor for an update without gates and with both learnt kinds."""
+    if "cost" in values and not arguments.is_try:
+        return
+    from itertools import islice
+
+    import torch
+
+    import heedful
+    from heedful.core.runtime import compute_in, set_seed
+    from heedful.data import read_split
+    from heedful.pruning import HardConcreteGates, SubsetGates, find_heads
+    from heedful.tasks.rows import group_rows
+
+    torch.set_num_threads(1)
+    run, _ = train("multi30k-en-de", "multi30k-en-de-1")
+    model = heedful.load(run)
+    task = model.task
+    rows = [task.encode(each) for each in read_split(model.config.task.data, "dev", Path.cwd())]
+    batches = [task.stack(group) for group in islice(group_rows(rows), 12)]
+    heads = find_heads(task.model)
+    task.model.train()
+    exact = SubsetGates(heads, 24)
+    exact.advance(24.0)
+    kinds = {"no gates": None, "gates": HardConcreteGates(heads), "exact": exact}
+    seconds: dict[str, list[float]] = {name: [] for name in kinds}
+    for _ in range(5):
+        for name, gates in kinds.items():
+            set_seed(1)
+            begun = time.process_time()
+            for batch in batches:
+                with compute_in(task.model, torch.bfloat16):
+                    if gates is None:
+                        loss = task.loss(batch).total
+                    else:
+                        with task.bound(gates=heads.gates(gates.sample())):
+                            loss = task.loss(batch).total
+                        penalty = gates.advance(24.0)
+                        loss = loss if penalty is None else loss + penalty
+                    loss.backward()
+            seconds[name].append((time.process_time() - begun) / len(batches))
+    found = {name: statistics.median(each) for name, each in seconds.items()}
+    print("seconds of the processor an update:", {name: round(each, 4) for name, each in found.items()}, flush=True)
+    if not arguments.is_try:
+        values["cost"] = found
+        save(values)
+
+
+def of_part(values: dict[str, Any], *parts: str) -> list[dict[str, Any]]:
+    """Return the rows of a part of the benchmark."""
+    return [row for row in values["rows"].values() if row["part"] in parts]
+
+
+def bleu(row: dict[str, Any], stage: str = "pruned") -> float:
+    """Return BLEU on the test data."""
+    return float(row["test"][stage]["bleu"])
+
+
+def render(values: dict[str, Any]) -> str:
+    """Return the page of results."""
+    parts = ["# Pruning\n", *_curves_page(values), *_table_page(values)]
+    if "cost" in values:
+        rows = [[name, 1000 * each, each / values["cost"]["no gates"]] for name, each in values["cost"].items()]
+        parts += ["## What gates cost\n", table(["update with", "ms of the processor", "times"], rows)]
+    parts.append(footer(values))
+    return "\n".join(parts)
+
+
+def _curves_page(values: dict[str, Any]) -> list[str]:
+    rows = of_part(values, "curves")
+    if not rows:
+        return []
+    before = bleu(rows[0], "before")
+    numbers = sorted({row["left"] for row in rows}, reverse=True)
+    cells = []
+    for method in METHODS:
+        line: list[Any] = [method]
+        for number in numbers:
+            found = [bleu(row) for row in rows if row["method"] == method and row["left"] == number]
+            spread = f" (±{statistics.stdev(found):.2f}, {len(found)})" if len(found) > 1 else ""
+            line.append(f"{statistics.mean(found):.2f}{spread}" if found else None)
+        cells.append(line)
+    scratch = {row["left"]: bleu(row, SCRATCH) for row in rows if SCRATCH in row["test"]}
+    if scratch:
+        cells.append([SCRATCH, *(scratch.get(number) for number in numbers)])
+    page = [
+        f"## Multi30k, 48 heads: test BLEU by heads left (before: {before:.2f})\n",
+        table(["method", *map(str, numbers)], cells),
+        "In brackets: standard deviation, number of seeds. The picture is `pruning.svg`.\n",
+    ]
+    speeds = [row for row in of_part(values, "curves", "narrowed") if row["method"] == "gates" and row["seed"] == 1]
+    header = ["heads left", "inner width", "test BLEU", "lost", "parameters", "ceiling of speed"]
+    header += [f"measured at batch {size}" for size in ("1", "8", "64")]
+    lines = [
+        [
+            row["left"],
+            f"{100 * row.get('inner', 1.0):.0f} %",
+            bleu(row),
+            before - bleu(row),
+            row["parameters"]["after"],
+            row["predicted_ceiling"]["pruned"],
+            *(row["speedup"]["pruned"][size] for size in ("1", "8", "64")),
+        ]
+        for row in speeds
+    ]
+    return [*page, "## What it saves (gates)\n", table(header, lines)]
+
+
+def _table_page(values: dict[str, Any]) -> list[str]:
+    rows = of_part(values, "table")
+    if not rows:
+        return []
+    all_heads = dict.fromkeys(rows[0]["kinds"], 0)
+    for each in rows[0]["heads"].values():
+        all_heads[each["kind"]] += each["before"]
+    lines: list[list[Any]] = [[sum(all_heads.values()), *all_heads.values(), bleu(rows[0], "before"), None]]
+    for row in rows:
+        scratch = bleu(row, SCRATCH) if SCRATCH in row["test"] else None
+        lines.append([row["left"], *row["kinds"].values(), bleu(row), scratch])
+    header = ["heads", *(f"of {kind}" for kind in all_heads), "test BLEU", SCRATCH]
+    return ["## English to Spanish, 6+6 layers x 8 heads, method gates\n", table(header, lines)]
+
+
+def draw(values: dict[str, Any]) -> None:
+    """Draw the curves of all methods."""
+    import matplotlib.pyplot as plt
+
+    rows = of_part(values, "curves")
+    if not rows:
+        return
+    figure, axes = plt.subplots(figsize=(7, 4.5))
+    for method, style in zip(METHODS, ("-o", "-s", "--^", "--v", ":x"), strict=True):
+        numbers = sorted({row["left"] for row in rows if row["method"] == method})
+        means = [
+            statistics.mean(bleu(row) for row in rows if row["method"] == method and row["left"] == number)
+            for number in numbers
+        ]
+        axes.plot(numbers, means, style, label=method)
+    axes.axhline(bleu(rows[0], "before"), color="grey", linewidth=1, label="all 48 heads")
+    axes.set_xlabel("heads left")
+    axes.set_ylabel("test BLEU")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(RESULTS / "pruning.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def save(values: dict[str, Any]) -> None:
+    """Write figures, page and picture."""
+    values.update(environment())
+    write_results("pruning", values, render(values))
+    draw(values)
+
+
+def main() -> None:
+    """Fill ``results/pruning`` row by row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--heads", nargs="+", type=int, default=list(HEADS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--minutes", type=float, help="of each pruning; absent: 8 for the curves, 20 for the table")
+    parser.add_argument("--try", dest="is_try", action="store_true", help="write nothing")
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="for a try")
+    parser.add_argument("--render", action="store_true", help="write page and picture from the figures that are there")
+    arguments = parser.parse_args()
+    data_folder()
+    values = read_results("pruning") or {"rows": {}}
+    if arguments.render:
+        write_results("pruning", values, render(values))
+        draw(values)
+        return
+    for name, part in (("curves", curves), ("table", voita_table), ("cost", cost)):
+        if name in arguments.only:
+            part(values, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""From a trained run to a smaller one, and on from there."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runs.samples import reversal, words
+
+from heedful import runs
+from heedful.core.errors import BundleError, ConfigError, TrainingError
+from heedful.runs import pruning_run, speed
+from heedful.runs.convergence import doubt_convergence
+from heedful.runs.pruning_plan import highest_rate
+from heedful.tasks.bundle import open_bundle
+from heedful.training import Reporter, SilentReporter
+from heedful.training.records import Record
+from heedful.training.schedule import InverseSquareRootSchedule, NoamSchedule
+
+
+class Listener(Reporter):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def recorded(self, record: Record) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _quick_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "NUM_LINES", {1: 1, 8: 3, 64: 5})
+    monkeypatch.setattr(speed, "NUM_ROUNDS", 1)
+
+
+def prune(run: Path, out: Path, **wish: Any) -> runs.Pruning:
+    settings = ["validation.max_lines=5", *wish.pop("settings", [])]
+    return runs.prune(run, out, **{"reporter": SilentReporter(), "max_steps": 10, "settings": settings, **wish})
+
+
+def texts(path: Path) -> list[str]:
+    return [each.text for each in runs.load(path).predict(words()[:17])]
+
+
+@pytest.fixture(scope="module")
+def pruned(reverser: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, runs.Pruning]:
+    """Keep three of six heads and half of the inner units, once for all tests; return the new run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speed, "NUM_LINES", {1: 1, 8: 3, 64: 5})
+        patch.setattr(speed, "NUM_ROUNDS", 1)
+        path = tmp_path_factory.mktemp("pruned") / "run"
+        wish = {"keep": 3, "method": "gradient", "inner_fraction": 0.5, "max_steps": 60}
+        found = runs.prune(reverser, path, reporter=SilentReporter(), **wish)
+    return path, found
+
+
+def test_what_is_left_is_an_ordinary_smaller_bundle(reverser: Path, pruned: tuple[Path, runs.Pruning]) -> None:
+    path, found = pruned
+    whole, small = runs.info(reverser), runs.info(path)
+    model = small.config["model"]
+    numbers = [each for kind in model["num_heads"].values() for each in kind]
+    assert len(numbers) == 3 and sum(numbers) == 3
+    assert model["head_dim"] == {"encoder": [16], "decoder": [16], "cross": [16]}
+    assert sum(sites["after"] for sites in found.heads.values()) == 3
+    assert sum(each["after"] for each in found.inner.values()) == 48
+    # A head has 4 x 16 x 32 weights and 3 x 16 biases, an inner unit 2 x 32 and 1.
+    assert whole.num_parameters - small.num_parameters == 3 * (4 * 16 * 32 + 3 * 16) + 48 * (2 * 32 + 1)
+    assert found.parameters == {"before": whole.num_parameters, "after": small.num_parameters}
+    written = {name: entry["value"] for name, entry in small.scores.items()}
+    assert written == pytest.approx(runs.load(path).evaluate("dev").scores(), rel=1e-4)
+    assert found.scores["after fine-tuning"] == pytest.approx(written, rel=1e-4)
+
+
+def test_the_report_tells_every_stage(pruned: tuple[Path, runs.Pruning]) -> None:
+    path, found = pruned
+    assert list(found.scores) == ["before", "gated", "after removal", "after fine-tuning"]
+    assert found.scores["gated"] == pytest.approx(found.scores["after removal"], rel=1e-4)
+    values = json.loads((path / "pruning.json").read_text())
+    assert values["heads"] == found.to_values()["heads"] and values["test"].keys() == {"before", "pruned"}
+    page = (path / "report.html").read_text()
+    for part in ("Heads", "Scores", "Size", "Arithmetic and speed", "Choosing heads", "Configuration"):
+        assert f"<h2>{part}</h2>" in page
+    assert "3 of 6 heads left (gradient)" in found.to_text()
+    assert found.ceiling("no heads at all, narrowed") > found.ceiling("pruned") > 1
+    kept = {path: each["kept"] for path, each in found.heads.items()}
+    roles = {(site, head): f"role of {head}" for site, heads in kept.items() for head in heads}
+    assert all(role in found.sections(roles)[0].html for role in roles.values())
+
+
+def test_the_bundle_before_fine_tuning_is_kept(pruned: tuple[Path, runs.Pruning]) -> None:
+    path, found = pruned
+    scores = runs.load(path / "removed").evaluate("dev").scores()
+    assert scores == pytest.approx(found.scores["after removal"], rel=1e-4)
+    assert not (path / "selection").exists()
+
+
+def test_a_pruned_run_is_resumed_tuned_and_pruned_again(pruned: tuple[Path, runs.Pruning], tmp_path: Path) -> None:
+    shutil.copytree(pruned[0], tmp_path / "copy")
+    steps = runs.resume(tmp_path / "copy", settings=["training.max_steps=35"], reporter=SilentReporter()).num_steps
+    assert steps == 35
+    config = reversal(tmp_path, max_steps=1, schedule={"kind": "constant", "peak": 1e-9}, averaging={"kind": "none"})
+    for key in ("text", "model"):
+        del config[key]
+    config["init_from"] = str(pruned[0])
+    runs.train(config, tmp_path / "tuned", reporter=SilentReporter())
+    assert texts(tmp_path / "tuned") == texts(pruned[0])
+    again = prune(pruned[0], tmp_path / "again", keep=1, method="confidence")
+    assert again.num_heads == (3, 1)
+
+
+def test_no_heads_at_all(reverser: Path, tmp_path: Path) -> None:
+    found = prune(reverser, tmp_path / "run", keep_fraction=0.05, method="exact")
+    assert found.num_heads == (6, 0)
+    assert runs.load(tmp_path / "run").evaluate("test").num_lines == 40
+    with pytest.raises(ConfigError, match=r"no heads of the kinds encoder, decoder, cross left to remove"):
+        prune(tmp_path / "run", tmp_path / "more", keep=0)
+
+
+def test_kinds_limit_what_is_removed_and_doubts_are_told(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = Listener()
+    monkeypatch.setattr(pruning_run, "doubt_convergence", lambda *facts: "Not trained to the end.")
+    found = prune(reverser, tmp_path / "run", keep=1, kinds=["cross"], method="random", reporter=listener)
+    assert [each["after"] for each in found.heads.values()] == [2, 2, 1]
+    assert "Warning: Not trained to the end." in listener.notes
+
+
+def test_as_few_heads_as_a_loss_allows(reverser: Path, tmp_path: Path) -> None:
+    found = prune(reverser, tmp_path / "run", max_loss=60.0, method="random", settings=["training.metric=cer"])
+    assert found.metric == "cer" and found.num_heads[1] < 6
+    assert found.scores["after fine-tuning"]["cer"] <= found.scores["before"]["cer"] + 60
+    with pytest.raises(TrainingError, match=r"No head could be removed at a loss of at most 0 points of loss"):
+        prune(reverser, tmp_path / "none", max_loss=0.0, method="random", max_steps=1)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({}, r"exactly one of `--keep`, `--keep-fraction` and `--max-loss`"),
+        ({"keep": 1, "max_loss": 0.5}, r"exactly one of"),
+        (
+            {"keep": 7},
+            r"`--keep` is 7, but the model has 6 heads of the kinds encoder, decoder, cross\. Try `--keep",
+        ),
+        ({"keep": 3, "kinds": ["cross"]}, r"`--keep` is 3, but the model has 2 heads of the kinds cross"),
+        ({"keep": -1}, r"`--keep` must be at least 0, but is -1"),
+        ({"keep_fraction": 1.5}, r"`--keep-fraction` must be between 0 and 1, but is 1.5"),
+        ({"keep": 2, "kinds": ["cros"]}, r"`cros` is no kind of attention .* Did you mean `cross`"),
+        ({"keep": 2, "kinds": []}, r"`--kinds` names none"),
+        ({"keep": 2, "method": "gate"}, r"`--method` is `gate`\. Did you mean `gates`"),
+        ({"keep": 2, "inner_fraction": 0.0}, r"`--inner-fraction` must be above 0"),
+        ({"keep": 2, "max_minutes": 1.0}, r"`--max-minutes` and `--max-steps` exclude each other"),
+        ({"keep": 2, "max_steps": 0}, r"`--max-steps` must be above 0"),
+        ({"keep": 2, "data": "multi40k"}, r"`multi40k` is neither a recipe nor a file"),
+        ({"keep": 2, "settings": ["training.metric=blue"]}, r"`training.metric` is `blue`, which is not measured"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_and_nothing_is_written(
+    wish: dict[str, Any], message: str, reverser: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prune(reverser, tmp_path / "run", **wish)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_existing_folder_and_other_data_are_refused(reverser: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(BundleError, match=r"there: already there\. Choose another `--out`"):
+        prune(reverser, tmp_path / "there", keep=2)
+    data = reverser.parent / "train.tsv"
+    content = data.read_bytes()
+    data.write_bytes(content + b"abc\tcba\n")
+    try:
+        with pytest.raises(BundleError, match=r"train\.tsv: not the file that the bundle was trained on"):
+            prune(reverser, tmp_path / "run", keep=2)
+        own = tmp_path / "own.toml"
+        own.write_text('[data]\ntrain = { kind = "tsv", path = "own.tsv", source = "source", target = "target" }\n')
+        (tmp_path / "own.tsv").write_bytes(content)
+        assert prune(reverser, tmp_path / "run", keep=2, method="random", data=str(own)).test == {}
+    finally:
+        data.write_bytes(content)
+
+
+def test_models_without_heads_are_refused(tmp_path: Path) -> None:
+    config = reversal(tmp_path, max_steps=1)
+    config["model"] = {"kind": "recurrent", "embedding_dim": 4, "hidden_dim": 6, "attention": {"kind": "additive"}}
+    runs.train(config, tmp_path / "recurrent", reporter=SilentReporter())
+    with pytest.raises(ConfigError, match=r"no attention with heads that could be removed\. Give .* Transformer"):
+        prune(tmp_path / "recurrent", tmp_path / "out", keep=0)
+
+
+def test_doubts_come_from_the_history(reverser: Path, tmp_path: Path) -> None:
+    task = runs.load(reverser).task
+    assert doubt_convergence(reverser / "bundle", "cer", 0.1, task) is None
+    doubt = doubt_convergence(reverser, "cer", 2.1, task)  # of ln 8
+    assert doubt is not None and doubt.startswith(
+        "The model has hardly learnt anything: its held-out loss of 2.10 nats"
+    )
+
+    def history(*scores: float) -> Path:
+        records = [
+            {"kind": "validation", "step": 10 * number, "scores": {"bleu": score}, "is_best": score >= max(scores)}
+            for number, score in enumerate(scores, start=1)
+        ]
+        (tmp_path / "history.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+        return tmp_path
+
+    doubt = doubt_convergence(history(10, 20, 30, 40), "bleu", 0.1, task)
+    assert doubt is not None and "its bleu still changed by 25.0 % over the last quarter" in doubt
+    assert doubt_convergence(history(39, 40, 39.9, 40.1), "bleu", 0.1, task) is None
+    assert doubt_convergence(history(39, 40, 44, 43), "bleu", 0.1, task) is None
+
+
+def test_the_highest_rate_of_schedules() -> None:
+    assert highest_rate(InverseSquareRootSchedule(peak=0.02, warmup_steps=40)) == pytest.approx(0.02)
+    assert highest_rate(NoamSchedule(model_dim=64, warmup_steps=100)) == pytest.approx(64**-0.5 * 100**-0.5)
+
+
+def test_the_card_and_the_digests_are_those_of_the_run(pruned: tuple[Path, runs.Pruning]) -> None:
+    metrics = open_bundle(pruned[0]).metrics()
+    assert [each.split(" ")[0] for each in metrics["data"]] == ["train.tsv", "test.tsv"]
