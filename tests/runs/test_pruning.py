@@ -13,6 +13,7 @@ from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.runs import pruning_run, speed
 from heedful.runs.convergence import doubt_convergence
 from heedful.runs.pruning_plan import highest_rate
+from heedful.runs.pruning_report import read_roles
 from heedful.tasks.bundle import open_bundle
 from heedful.training import Reporter, SilentReporter
 from heedful.training.records import Record
@@ -90,6 +91,18 @@ def test_the_report_tells_every_stage(pruned: tuple[Path, runs.Pruning]) -> None
     kept = {path: each["kept"] for path, each in found.heads.items()}
     roles = {(site, head): f"role of {head}" for site, heads in kept.items() for head in heads}
     assert all(role in found.sections(roles)[0].html for role in roles.values())
+
+
+def test_roles_come_from_what_the_survey_of_heads_wrote(tmp_path: Path) -> None:
+    card = {"site": "encoder.layers.0.self_attention", "head": 1, "roles": ["one back", "nsubj"]}
+    file = tmp_path / "heads.json"
+    file.write_text(json.dumps({"bundles": [{"heads": [card, {**card, "head": 2, "roles": []}]}]}))
+    assert read_roles(file) == {(card["site"], 1): "one back, nsubj", (card["site"], 2): "none"}
+    file.write_text("[]")
+    with pytest.raises(ConfigError, match=r"heads\.json: not what `heedful heads --json FILE` writes"):
+        prune(tmp_path, tmp_path / "out", keep=1, roles=file)
+    with pytest.raises(ConfigError, match=r"none\.json: cannot be read: No such file"):
+        prune(tmp_path, tmp_path / "out", keep=1, roles=tmp_path / "none.json")
 
 
 def test_the_bundle_before_fine_tuning_is_kept(pruned: tuple[Path, runs.Pruning]) -> None:

@@ -52,6 +52,9 @@ def prune(
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Also train the same shape from scratch, to compare.")
     ] = False,
+    roles: Annotated[
+        Path | None, typer.Option(help="What `heedful heads --json FILE` wrote of the same model: shown in the report.")
+    ] = None,
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
@@ -74,6 +77,7 @@ def prune(
         max_minutes=max_minutes,
         max_steps=max_steps,
         has_scratch=from_scratch,
+        roles=roles,
         settings=[*(settings or []), *([] if seed is None else [f"runtime.seed={seed}"])],
     )
     print(json.dumps(found.to_values(), indent=2) if as_json else found.to_text())

@@ -55,10 +55,6 @@ class Heads:
             parts[path][list(heads)] = 1.0
         return values
 
-    def names(self) -> list[str]:
-        """Return a name for each head, e.g. ``cross 2.0`` for head 0 of layer 2."""
-        return [f"{site.kind} {site.layer}.{head}" for site in self.sites for head in range(site.num_heads)]
-
 
 def find_heads(model: Model, kinds: Sequence[str] = KINDS) -> Heads:
     """Return the heads of some kinds that can be removed.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heedful.core.errors import ConfigError
 from heedful.core.storage import write_whole
 from heedful.data.example import Example
 from heedful.data.prepare import read_split
@@ -121,11 +122,12 @@ class Pruning:
         rows = []
         for path, each in self.heads.items():
             which = each["kept"]
-            row: list[object] = [each["kind"], each["layer"] + 1, each["before"], each["after"], _join(which)]
+            shown = _join(head + 1 for head in which)
+            row: list[object] = [each["kind"], each["layer"] + 1, each["before"], each["after"], shown]
             if roles:
-                row.append(_join(roles.get((path, head), "?") for head in which))
+                row.append("; ".join(f"{head + 1}: {roles.get((path, head), '?')}" for head in which))
             rows.append(row)
-        return table_section("Heads", header, rows, caption="Layers count from 1, heads from 0.")
+        return table_section("Heads", header, rows, caption="Layers and heads count from 1.")
 
     def _scores_section(self) -> Section:
         names = list(next(iter(self.scores.values())))
@@ -154,6 +156,21 @@ class Pruning:
         header = ["model", "million multiplications a line, of heads", "in all", "ceiling, times"]
         text = table([*header, *(f"measured at batch {size}" for size in sizes)], rows)
         return Section("Arithmetic and speed", text)
+
+
+def read_roles(path: Path) -> HeadRoles:
+    """Return the roles of heads that ``heedful heads --json`` wrote, of its first bundle.
+
+    Raises:
+        ConfigError: it is another file.
+    """
+    try:
+        cards = json.loads(path.read_bytes())["bundles"][0]["heads"]
+        return {(card["site"], card["head"]): ", ".join(card["roles"]) or "none" for card in cards}
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        raise ConfigError(f"{path}: not what `heedful heads --json FILE` writes. Make it of the same bundle.") from None
 
 
 def _join(parts: Iterable[object]) -> str:
@@ -244,14 +261,15 @@ def _test_scores(tasks: Mapping[str, Task | None], plan: Plan) -> dict[str, dict
     return {name: task.evaluate(examples, "test").scores() for name, task in tasks.items() if task is not None}
 
 
-def write_pruning(pruning: Pruning, folder: RunFolder, history: Sequence[Any]) -> None:
+def write_pruning(pruning: Pruning, folder: RunFolder, history: Sequence[Any], roles: HeadRoles | None = None) -> None:
     """Write the report into the run's folder, as a page and as JSON.
 
     Args:
         pruning: what was done.
         folder: of the run that tuned the smaller model.
         history: of the training in which heads were chosen.
+        roles: of the heads, if they are known.
     """
     content = json.dumps(pruning.to_values(), indent=1, ensure_ascii=False) + "\n"
     write_whole(folder.path / FILE, content.encode())
-    report_run(folder, [*pruning.sections(), curves_section(history, "Choosing heads")])
+    report_run(folder, [*pruning.sections(roles), curves_section(history, "Choosing heads")])

@@ -39,7 +39,7 @@ from heedful.runs.convergence import doubt_convergence
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
 from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan
-from heedful.runs.pruning_report import SCRATCH, Pruning, Stage, describe, write_pruning
+from heedful.runs.pruning_report import SCRATCH, HeadRoles, Pruning, Stage, describe, read_roles, write_pruning
 from heedful.runs.training_run import begin
 from heedful.runs.training_run import train as train_anew
 from heedful.tasks import Evaluation, Fitting, Task, open_bundle
@@ -70,6 +70,7 @@ def prune(
     max_minutes: float | None = None,
     max_steps: int | None = None,
     has_scratch: bool = False,
+    roles: Path | None = None,
     settings: Iterable[str] = (),
     reporter: Reporter | None = None,
 ) -> Pruning:
@@ -89,6 +90,7 @@ def prune(
         max_minutes: of training in all; absent means 20.
         max_steps: updates in all, instead.
         has_scratch: also train the same shape from scratch, as the bundle was trained.
+        roles: what ``heedful heads --json`` wrote of the bundle, to be shown beside the heads that survive.
         settings: ``key=value`` on top of the configuration of training, e.g. ``runtime.seed=2``.
         reporter: is told how it goes; absent means stderr.
 
@@ -99,6 +101,7 @@ def prune(
     """
     wish = Wish(keep, keep_fraction, max_loss, tuple(kinds), method, inner_fraction, max_minutes, max_steps)
     wish.check()
+    known = None if roles is None else read_roles(roles)
     out = Path(out)
     whole = load(path)
     num_heads = wish.num_heads(find_heads(whole.model, wish.kinds))
@@ -107,7 +110,8 @@ def prune(
     if out.exists():
         raise BundleError(f"{out}: already there. Choose another `--out`.")
     try:
-        return _Pruner(whole, plan, num_heads, RunFolder(out), reporter or ConsoleReporter()).run(has_scratch)
+        pruner = _Pruner(whole, plan, num_heads, RunFolder(out), reporter or ConsoleReporter())
+        return pruner.run(known, has_scratch=has_scratch)
     except BaseException:
         if not (out / "report.html").exists():
             shutil.rmtree(out, ignore_errors=True)
@@ -128,7 +132,7 @@ class _Pruner:
         self.stages: list[Stage] = []
         self.kept: KeptHeads = {}
 
-    def run(self, has_scratch: bool) -> Pruning:
+    def run(self, roles: HeadRoles | None, *, has_scratch: bool) -> Pruning:
         """Prune, and write everything."""
         config = self.plan.selection.task
         dev = read_split(config.data, "dev", Path.cwd())[: config.validation.max_lines]
@@ -142,7 +146,7 @@ class _Pruner:
         shutil.rmtree(self.folder.path / SELECTION)
         scratch = self._train_from_scratch(dev) if has_scratch else None
         pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev, scratch)
-        write_pruning(pruning, self.folder, history)
+        write_pruning(pruning, self.folder, history, roles)
         return pruning
 
     # ---------------------------------------------------------------------------------------------- choosing heads
