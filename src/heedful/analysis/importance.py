@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.analysis.bootstrap import COVERAGE, RESAMPLES, SEED, ratio_intervals
+from heedful.analysis.record import Contexts
 from heedful.analysis.relevance import LinearAttention, linearised
-from heedful.attention.tap import Gates, Tap
+from heedful.attention.tap import Gates
 from heedful.core.errors import RequestError
 from heedful.core.types import Batch
 from heedful.metrics.bleu_counts import bleu_counts, bleu_of_counts
@@ -171,20 +172,6 @@ def _row_losses(model: Model, batch: Batch) -> Float[Tensor, " B"]:
     return -(chosen_BT * batch.target_keep).sum(1)
 
 
-@dataclass
-class _Contexts(Tap):
-    """Keeps every head's context with its place in the graph of gradients."""
-
-    seen: dict[str, Tensor] = field(default_factory=dict)
-
-    def wants(self, point: str) -> bool:
-        return point.endswith(".context")
-
-    def visit(self, point: str, value: Tensor) -> Tensor:
-        self.seen[point.removesuffix(".context")] = value
-        return value
-
-
 def _gradients(task: Task, sites: Sequence[AttentionSite], rows: Sequence[Row]) -> dict[str, Float[np.ndarray, "N H"]]:
     """Return the gradient of each row's loss with respect to each gate at 1.
 
@@ -230,7 +217,7 @@ def _through(
     if isinstance(tap, LinearAttention):
         with task.bound(tap=tap):
             return compute(task.model, batch), tap.contexts
-    watching = _Contexts()
+    watching = Contexts()
     with task.bound(tap=watching):
         return compute(task.model, batch), watching.seen
 

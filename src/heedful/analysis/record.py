@@ -35,6 +35,28 @@ class Recorder(Tap):
         return value
 
 
+@dataclass
+class Contexts(Tap):
+    """Keeps every head's context (``B H Q E``) with its place in the graph of gradients, and changes nothing.
+
+    Context times its gradient, summed over positions, is the gradient of the head's gate.
+
+    Attributes:
+        seen: by the attention's path.
+    """
+
+    seen: dict[str, Tensor] = field(default_factory=dict)
+
+    def wants(self, point: str) -> bool:
+        """Say whether the point is a context."""
+        return point.endswith(".context")
+
+    def visit(self, point: str, value: Tensor) -> Tensor:
+        """Keep the tensor and hand it back."""
+        self.seen[point.removesuffix(".context")] = value
+        return value
+
+
 @dataclass(frozen=True)
 class AttentionMap:
     """Where one attention looked in one row of a batch, padding cut off.

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.analysis.record import Contexts
 from heedful.attention.tap import Tap
 from heedful.core.types import Batch
 from heedful.models.interfaces import Model
@@ -15,20 +16,6 @@ from heedful.pruning.heads import Heads
 from heedful.tasks import Task
 
 _SMALLEST = 1e-12
-
-
-@dataclass
-class _Contexts(Tap):
-    """Keeps every head's context, with its place in the graph of gradients."""
-
-    seen: dict[str, Tensor] = field(default_factory=dict)
-
-    def wants(self, point: str) -> bool:
-        return point.endswith(".context")
-
-    def visit(self, point: str, value: Tensor) -> Tensor:
-        self.seen[point] = value
-        return value
 
 
 @dataclass
@@ -97,16 +84,13 @@ def rank_by_gradient(
     sums = {site.path: torch.zeros(site.num_heads) for site in heads.sites}
     with _as_used(task.model), torch.enable_grad():
         for batch in batches:
-            tap = _Contexts()
+            tap = Contexts()
             with task.bound(tap=tap, gates=heads.gates(is_open)):
                 total = task.loss(batch, label_smoothing=0.0).total
-            points = [f"{site.path}.context" for site in heads.sites if f"{site.path}.context" in tap.seen]
-            contexts = [tap.seen[point] for point in points]
-            for point, context, gradient in zip(
-                points, contexts, torch.autograd.grad(total, contexts, allow_unused=True), strict=True
-            ):
+            seen = {site.path: tap.seen[site.path] for site in heads.sites if site.path in tap.seen}
+            gradients = torch.autograd.grad(total, list(seen.values()), allow_unused=True)
+            for (path, context), gradient in zip(seen.items(), gradients, strict=True):
                 if gradient is not None:
-                    path = point.removesuffix(".context")
                     sums[path] += (context * gradient).sum((2, 3)).abs().sum(0).detach().float().cpu()
     return torch.cat([each / each.norm().clamp(min=_SMALLEST) for each in sums.values()])
 
