@@ -64,6 +64,7 @@ def test_the_multiplier_brings_the_number_of_open_gates_to_what_is_wanted() -> N
         loss.backward()
         optimizer.step()
     assert gates.num_open() == 5
+    assert hard_concrete.open_probability(gates.log_alpha).sum().item() == pytest.approx(5, abs=1)
     assert gates.kept(5) == {
         "encoder.layers.0.self_attention": (0, 2),
         "encoder.layers.1.self_attention": (0, 2, 4),

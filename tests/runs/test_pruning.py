@@ -122,8 +122,11 @@ def test_a_pruned_run_is_resumed_tuned_and_pruned_again(pruned: tuple[Path, runs
     config["init_from"] = str(pruned[0])
     runs.train(config, tmp_path / "tuned", reporter=SilentReporter())
     assert texts(tmp_path / "tuned") == texts(pruned[0])
-    again = prune(pruned[0], tmp_path / "again", keep=1, method="confidence")
+    again = prune(pruned[0], tmp_path / "again", keep=1, method="confidence", has_scratch=True)
     assert again.num_heads == (3, 1)
+    scratch, small = (runs.info(tmp_path / "again" / each) for each in ("scratch", "bundle"))
+    assert scratch.num_parameters == small.num_parameters and scratch.config["model"] == small.config["model"]
+    assert list(again.scores)[-1] == "same shape from scratch" == list(again.test)[-1]
 
 
 def test_no_heads_at_all(reverser: Path, tmp_path: Path) -> None:

@@ -70,10 +70,16 @@ class HardConcreteGates(HeadGates):
     All gates start open (`hard_concrete.OPEN`), so the model begins as it was.
     """
 
-    integral_rate = 0.01
+    integral_rate = 0.003
     """By how much the price rises in an update at which all heads are open and none should be."""
-    proportion = 0.2
-    """Price of a head on top when all heads are open and none should be."""
+    proportion = 0.6
+    """Price of a head on top when all heads are open and none should be.
+
+    Found on 48 heads of a toy whose worth is known: of the pairs tried these keep the number nearest to the wanted one
+    (3.6 away at most after 1,000 updates, where 0.01 and 0.2 left 13.8), and choose as well as any.
+    """
+    furthest = 5.0
+    """How far a location may go from 0: beyond, a closed gate would hardly ever be drawn open again."""
 
     price: Tensor
 
@@ -92,6 +98,8 @@ class HardConcreteGates(HeadGates):
         return hard_concrete.without_noise(self._master[0].detach())
 
     def advance(self, num_open: float) -> Tensor | None:
+        with torch.no_grad():
+            self._master[0].clamp_(-self.furthest, self.furthest)
         expected_open = hard_concrete.open_probability(self._master[0]).sum()
         excess = expected_open - num_open
         share = excess.detach() / len(self.heads)
