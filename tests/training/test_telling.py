@@ -93,6 +93,15 @@ def test_events_after_the_checkpoint_are_purged_by_resuming(tmp_path: Path) -> N
     assert found.Scalars("train/rate_factor") == []
 
 
+def test_event_files_are_read_in_the_order_they_were_begun(tmp_path: Path) -> None:
+    for step in range(1, 3):
+        events = Events(tmp_path, next_step=step)
+        events.write(RollbackRecord(step=step, broken_step=step, fault="", rate_factor=0.5, elapsed_s=1.0))
+        events.close()
+    seconds = [each.name.split(".")[3] for each in sorted(tmp_path.iterdir())]
+    assert len(set(seconds)) == 2
+
+
 # ---------------------------------------------------------------------------------------------------- report
 
 

@@ -1,5 +1,6 @@
 """TensorBoard events: the history's numbers as scalars."""
 
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Events:
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
+            _wait_for_a_later_name(self.path)
             self._writer = SummaryWriter(str(self.path), purge_step=self._next_step or None)
         for name, value in _scalars(record).items():
             self._writer.add_scalar(name, value, record.step)
@@ -44,6 +46,17 @@ class Events:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+def _wait_for_a_later_name(path: Path) -> None:
+    """Wait until no event file bears the second that a new one would bear.
+
+    TensorBoard reads files in the order of their names. Those begin with the second, and what follows it (process,
+    count of writers) has no fixed width: of two files of one second, the later could be read first and its purge be
+    lost.
+    """
+    while any(path.glob(f"events.out.tfevents.{int(time.time()):010d}.*")):
+        time.sleep(0.02)
 
 
 def _scalars(record: Record) -> dict[str, float]:
