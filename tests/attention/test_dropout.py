@@ -36,6 +36,29 @@ def test_draws_do_not_depend_on_each_other(dtype: torch.dtype) -> None:
         assert sums.var().item() / 512 == pytest.approx(1, abs=0.3)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_positions_are_dropped_independently_from_draw_to_draw(dtype: torch.dtype) -> None:
+    torch.manual_seed(3)
+    dropout, draws = Dropout(0.3), 3001
+    dropped = torch.stack([dropout(torch.ones(97, dtype=dtype)) == 0 for _ in range(draws)]).double()
+    centred = (dropped - dropout.effective_probability) / (dropout.effective_probability / dropout.scale) ** 0.5
+    products = centred.T @ centred / draws  # near the identity; neighbours may be two halves of one word
+    limit = 5 * draws**-0.5
+    assert (products - torch.eye(97)).fill_diagonal_(0).abs().max().item() < limit
+    assert centred.mean(0).abs().max().item() < limit
+    triples = (centred[:, :-2] * centred[:, 1:-1] * centred[:, 2:]).mean(0)
+    assert triples.abs().max().item() < limit
+
+
+def test_a_long_row_takes_several_tables() -> None:
+    """No table's pattern comes again in the next."""
+    torch.manual_seed(3)
+    dropped = (Dropout(0.5)(torch.ones(3 * 2**18)) == 0).view(3, -1)
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        share = (dropped[first] == dropped[second]).double().mean().item()
+        assert share == pytest.approx(0.5, abs=5 * 2**-10)
+
+
 def test_the_generator_alone_decides() -> None:
     dropout, values = Dropout(0.3), torch.randn(13, 17)
     torch.manual_seed(3)

@@ -5,6 +5,8 @@ eight matrix products of that height. A hash is plain integer arithmetic, which 
 (benchmarks/dropout.py).
 """
 
+import functools
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -13,24 +15,37 @@ from torch.nn import functional
 from heedful.core.errors import ConfigError
 
 
-def _signed(value: int) -> int:
-    """Return the int32 with these 32 bits."""
-    return value - 2**32 if value >= 2**31 else value
+_TABLE_SIZE = 2**18
+"""Words in the table: with what is computed from them they stay in a core's second cache."""
+
+
+@functools.cache
+def _table() -> Tensor:
+    """Return int32 words without order: the hash of each index.
+
+    Rounds of xor-shift and multiplication, whose constants are those of Wellons' search for low bias
+    (github.com/skeeto/hash-prospector, 0x7feb352d and 0x846ca68b).
+    """
+    words = torch.arange(_TABLE_SIZE)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1)):
+        words = (words ^ (words >> shift)) * factor & 0xFFFFFFFF
+    return words.to(torch.int32)
 
 
 def _random_words(count: int) -> Tensor:
-    """Return int32 words that look random, as a function of two words drawn from torch's default generator.
+    """Return int32 words that look random, as a function of words drawn from torch's default generator.
 
-    Each is the hash of its index: rounds of xor-shift and multiplication, whose constants are those of Wellons' search
-    for low bias (github.com/skeeto/hash-prospector, 0x7feb352d and 0x846ca68b). The second word enters between the
-    rounds, so that two calls are not reorderings of each other. The shifts carry the sign along: it is a weaker mixer
-    than with zeros, but the multiplications after them bring every bit of the index to the top again.
+    Each table of words is changed by two drawn words of its own, of which one is multiplied by ("multiply-shift",
+    Dietzfelbinger et al. 1997): what counts is then in the upper half of each word, and is added to the lower, which
+    serves as a number of its own.
     """
-    first, second = torch.randint(-(2**31), 2**31, (2,)).tolist()
-    words = torch.arange(count, dtype=torch.int32).bitwise_xor_(first)
-    words.bitwise_xor_(words >> 16).mul_(_signed(0x7FEB352D))
-    words.bitwise_xor_(words >> 15).add_(second).mul_(_signed(0x846CA68B))
-    return words.bitwise_xor_((words >> 16).bitwise_and_(0xFFFF))
+    table = _table()
+    words = torch.empty(count, dtype=torch.int32)
+    for piece in words.split(_TABLE_SIZE):
+        first, second = torch.randint(-(2**31), 2**31, (2,)).tolist()
+        torch.bitwise_xor(table[: len(piece)], first, out=piece).mul_(second | 1)
+        piece.add_(piece >> 16)
+    return words
 
 
 _WORD_TYPES = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
@@ -47,8 +62,13 @@ def _factors(shape: torch.Size, scale: float, dtype: torch.dtype) -> Tensor:
     count = shape.numel()
     words = _random_words((count * bits + 31) // 32).view(word_type)[:count].view(shape)
     threshold = round((1 - 1 / scale) * 2**bits) - 2 ** (bits - 1)
-    scale_bits = int(torch.tensor(scale, dtype=dtype).view(word_type))
-    return words.ge_(threshold).mul_(scale_bits).view(dtype)
+    return words.ge_(threshold).mul_(_bits_of(scale, dtype)).view(dtype)
+
+
+@functools.cache
+def _bits_of(scale: float, dtype: torch.dtype) -> int:
+    """Return the bits of a number of that type, read as an integer."""
+    return int(torch.tensor(scale, dtype=dtype).view(_WORD_TYPES[dtype]))
 
 
 class Dropout(nn.Module):
