@@ -43,6 +43,8 @@ def test_a_small_measurement(
         (["--length", "4"], "`--length` must be at least 16, but is 4."),
         (["--kernel", "2"], "`--kernel` must be at least 3, but is 2."),
         (["--window", "0"], "`--window` must be at least 1, but is 0."),
+        (["--threads", "100000"], "`--threads` must be at most 1024, but is 100000."),
+        (["--html", "no/where.html"], "no/where.html: there is no folder no. Make it first."),
         (["--threads", "0"], "`--threads` must be at least 1, but is 0."),
     ],
 )

@@ -67,7 +67,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return folder / name
 
 
-def row(place: int, form: str, head: int, misc: str = "_") -> str:
+def row(place: int | str, form: str, head: int | str, misc: str = "_") -> str:
     return f"{place}\t{form}\t_\t_\t_\t_\t{head}\tnsubj\t_\t{misc}\n"
 
 
@@ -129,11 +129,25 @@ def test_several_bundles_are_compared(run: Terminal, reverser: Path, words: Path
     assert (tmp_path / "both.html").read_text().count('<article class="card"') == 12
 
 
+def test_a_line_that_is_cut_is_told(run: Terminal, reverser: Path, tmp_path: Path) -> None:
+    text = write(tmp_path, "long.txt", "ab\n" + 20 * "a" + "\n")
+    assert run(reverser, "--text", text) == 0
+    assert "1 line was longer than 12 symbols and cut (line 2); the longest had 20. What was cut is not" in run.err
+
+
 @pytest.mark.parametrize(
     ("files", "arguments", "code", "message"),
     [
         ({}, ["--html", "no/where.html"], 2, "there is no folder no"),
+        ({}, ["--html", "out.json"], 2, "out.json: named twice"),
+        ({}, ["--html", "/dev/null"], 2, "/dev/null: a pipe or a device, which would be replaced"),
         ({}, [], 2, "there is nothing to read"),
+        ({}, ["--text", "-", "--target", "-"], 2, "Standard input can be read only once"),
+        ({}, ["--text", "-", "--treebank", "-"], 2, "Standard input can be read only once"),
+        ({}, ["--gold", "-"], 2, "Gold alignments are read twice, so not from standard input"),
+        ({"c": row(1, "ba", "9" * 5000)}, ["--treebank", "c"], 1, "c:1: the head of word 1 is `"),
+        ({"c": row("9" * 5000, "ba", 0)}, ["--treebank", "c"], 1, "` is no word's number."),
+        ({"c": "1-" + "9" * 5000 + "\tba" + 8 * "\t_" + "\n"}, ["--treebank", "c"], 1, "` is no word's number."),
         ({"t": "ab\n"}, ["--text", "t", "--target", "t", "--target", "t"], 2, "2 `--target` files for 1 bundles"),
         ({"t": "ab\nba\n", "u": "ba\n"}, ["--text", "t", "--target", "u"], 1, "u: 1 lines, but the text has 2"),
         ({"t": "\n\n"}, ["--text", "t"], 1, "there is no text in it"),

@@ -70,6 +70,15 @@ def test_a_long_table_is_cut_and_that_is_told(
     assert err == "heedful: looking at the first 12 of 20 positions; `--length` chooses fewer\n"
 
 
+def test_a_name_that_could_do_harm_is_text_in_page_and_picture(positions: Command, tmp_path: Path) -> None:
+    save_file({r"<b>\g<0>\x&" + "\x1b": torch.randn(9, 3)}, tmp_path / "odd.safetensors")
+    page, picture = tmp_path / "a.html", tmp_path / "a.svg"
+    assert positions("--table", tmp_path / "odd.safetensors", "--html", page, "--svg", picture)[0] == 0
+    for path in (page, picture):
+        text = path.read_text("utf-8")
+        assert r"&lt;b&gt;\g&lt;0&gt;\x&amp;" in text and "<b>" not in text and "\x1b" not in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -79,6 +88,12 @@ def test_a_long_table_is_cut_and_that_is_told(
         (["--step", "200"], 2, "`--step` must be from 1 to 127"),
         (["--kind", "rotary", "--dim", "5"], 2, "must be even for rotary positions"),
         (["--kind", "rotary", "--period", "1"], 2, "`--period` must be above 1"),
+        (["--kind", "rotary", "--period", "inf"], 2, "`--period` must be above 1 and at most 1e+12, but is inf"),
+        (["--period", "5"], 2, "`--period` is for the formula of rotary positions"),
+        (["--tensor", "x"], 2, "`--tensor` is for a bundle or a file"),
+        (["--seed", str(2**64)], 2, "`--seed` must be at least 0 and below 2 to the 63"),
+        (["--png", "no/where.png"], 2, "no/where.png: there is no folder no. Make it first."),
+        (["--svg", "page.html"], 2, "page.html: named twice"),
         (["--dim", "0"], 2, "`--dim` must be from 2 to 4096, but is 0"),
         (["--table", "nowhere.safetensors"], 1, "nowhere.safetensors: no such file"),
         (["nowhere"], 1, "nowhere: no such folder"),

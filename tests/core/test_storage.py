@@ -68,3 +68,11 @@ def test_an_error_names_the_file_that_is_meant(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         write_whole(tmp_path / "nowhere" / "a.txt", b"")
     assert caught.value.filename == str(tmp_path / "nowhere" / "a.txt")
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "page.html").mkdir()
+    with pytest.raises(OSError, match="Is a directory") as caught:
+        write_whole(tmp_path / "page.html", b"x")
+    assert caught.value.filename == str(tmp_path / "page.html")
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]

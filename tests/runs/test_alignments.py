@@ -106,7 +106,7 @@ def test_the_command_chooses_without_gold(run: Terminal, model: runs.LoadedModel
     assert json.loads((model.path / "alignment.json").read_text())["chosen_by"] == {"agreement": 1.0}
     (model.path.parent / "s.txt").write_text("", "utf-8")
     assert run("align", model.path, *files, "--agree") == 1
-    assert "no lines to choose by" in run.err
+    assert "no words to choose by" in run.err
 
 
 def test_the_command_chooses_aligns_and_evaluates(run: Terminal, model: runs.LoadedModel, gold: Path) -> None:
@@ -140,6 +140,8 @@ def test_what_is_asked_wrongly_writes_nothing(run: Terminal, model: runs.LoadedM
     (folder / "links").write_text("0-0\n1-0\n", "utf-8")
     (folder / "ones.tsv").write_text(HEADER + "ab\tba\t1-1\t\n", "utf-8")
     (folder / "plain").write_text("0-0\n", "utf-8")
+    (folder / "linkless.tsv").write_text(HEADER + "ab\tba\t\t0-0\n", "utf-8")
+    (folder / "blank").write_text("\n\n", "utf-8")
     for arguments, code, message in (
         (["align", model.path, folder / "s.txt"], 2, "Name a run and two files"),
         (["align", model.path, folder / "s.txt", folder / "t.txt"], 1, "t.txt: 1 lines, but"),
@@ -149,6 +151,15 @@ def test_what_is_asked_wrongly_writes_nothing(run: Terminal, model: runs.LoadedM
         (["align", "--evaluate", folder / "ones.tsv", folder / "links"], 1, "`--one-based`"),
         (["align", model.path, "--choose", folder / "plain"], 1, "come without their texts"),
         (["align", model.path, "--choose", gold, "--split", "dev"], 2, "no set `dev`"),
+        (["align", model.path, "--choose", folder / "ones.tsv", "--split", "dev"], 2, "no column `set`, so it has no"),
+        (["align", model.path, "--choose", folder / "linkless.tsv"], 1, "hold no sure link"),
+        (["align", model.path, "--choose", "-"], 2, "Gold alignments are read twice, so not from standard input"),
+        (["align", model.path, "--choose", gold, "--agree"], 2, "`--choose` and `--agree` are different things"),
+        (["align", model.path, "--evaluate", gold, "--choose", gold], 2, "`--evaluate` and `--choose` are different"),
+        (["align", model.path, "-", "-"], 2, "Standard input can be read only once"),
+        (["align", model.path, folder / "blank", folder / "blank", "--agree"], 1, "There are no words to choose by"),
+        (["align", model.path, folder / "s.txt", folder / "s.txt", "--one-based"], 2, "are for gold alignments"),
+        (["align", "--evaluate", gold, folder / "one", "--reverse", model.path], 2, "only files of alignments"),
         (["align", model.path, "--choose", folder / "none"], 1, "no such file"),
     ):
         assert run(*arguments) == code, arguments

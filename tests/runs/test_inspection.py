@@ -137,7 +137,10 @@ def test_a_notebook_gets_a_page_in_a_frame(seen: runs.Inspection) -> None:
         (["ab", "--silence", "cros.0:1"], 2, "This model has no attention `cros.0`. Did you mean `cross.0`"),
         (["ab", "--silence", "cross.0:2"], 2, f"`{SITES[2]}` has no head 2: its heads are 0 to 1."),
         (["ab", "--with", "nowhere"], 1, "nowhere: no such folder."),
-        (["ab", "--svg", "missing/x.svg"], 1, "missing/x.svg: cannot be written: No such file or directory."),
+        (["ab", "--silence", "cross.0:" + "9" * 5000], 2, "names no head."),
+        (["ab", "--measure", "rollout", "--head", "1"], 2, "A rollout is of all heads together, so `--head` does not"),
+        (["ab", "--svg", "missing/x.svg"], 2, "missing/x.svg: there is no folder missing. Make it first."),
+        (["ab", "--json", "x.html"], 2, "x.html: named twice."),
     ],
 )  # fmt: skip
 def test_what_is_asked_wrongly_is_told_and_nothing_written(
@@ -145,8 +148,7 @@ def test_what_is_asked_wrongly_is_told_and_nothing_written(
     arguments: list[str], code: int, message: str,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    page = [] if "--svg" in arguments else ["--html", "x.html"]
-    assert run("inspect", reverser, *arguments, *page) == code
+    assert run("inspect", reverser, *arguments, "--html", "x.html") == code
     assert message in run.err and run.out == ""
     assert not list(tmp_path.glob("x.*"))
 

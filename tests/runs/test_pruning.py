@@ -1,6 +1,7 @@
 """From a trained run to a smaller one, and on from there."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,9 @@ def test_as_few_heads_as_a_loss_allows(reverser: Path, tmp_path: Path) -> None:
         ({"keep": 2, "method": "gate"}, r"`--method` is `gate`\. Did you mean `gates`"),
         ({"keep": 2, "inner_fraction": 0.0}, r"`--inner-fraction` must be above 0"),
         ({"keep": 2, "max_minutes": 1.0}, r"`--max-minutes` and `--max-steps` exclude each other"),
+        ({"max_loss": math.nan}, r"`--max-loss` must be at least 0 and finite, but is nan"),
+        ({"max_loss": math.inf}, r"`--max-loss` must be at least 0 and finite, but is inf"),
+        ({"keep": 2, "max_minutes": math.nan, "max_steps": None}, r"`--max-minutes` must be above 0 and finite"),
         ({"keep": 2, "max_steps": 0}, r"`--max-steps` must be above 0"),
         ({"keep": 2, "data": "multi40k"}, r"`multi40k` is neither a recipe nor a file"),
         ({"keep": 2, "settings": ["training.metric=blue"]}, r"`training.metric` is `blue`, which is not measured"),
@@ -184,6 +188,31 @@ def test_what_cannot_be_asked_is_told_and_nothing_is_written(
     with pytest.raises(ConfigError, match=message):
         prune(reverser, tmp_path / "run", **wish)
     assert not (tmp_path / "run").exists()
+
+
+def test_what_another_put_in_the_folder_meanwhile_is_left_alone(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = pruning_run.make_plan
+
+    def plan_slowly(*arguments: Any) -> Any:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "theirs").write_text("work of hours")
+        return plan(*arguments)
+
+    monkeypatch.setattr(pruning_run, "make_plan", plan_slowly)
+    with pytest.raises(BundleError, match=r"run: already there\. Choose another `--out`\.$"):
+        prune(reverser, tmp_path / "run", keep=2)
+    assert (tmp_path / "run" / "theirs").read_text() == "work of hours"
+
+
+def test_a_folder_that_cannot_be_made_and_a_beginning_that_was_cut_off(reverser: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BundleError, match=r"file/run: cannot be made: Not a directory\. Choose another `--out`"):
+        prune(reverser, tmp_path / "file" / "run", keep=2)
+    (tmp_path / "killed" / "selection").mkdir(parents=True)
+    with pytest.raises(BundleError, match=r"killed: already there\. .* beginning of a pruning that was cut off"):
+        prune(reverser, tmp_path / "killed", keep=2)
 
 
 def test_an_existing_folder_and_other_data_are_refused(reverser: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from heedful.analysis.alignment import Link, Links
 from heedful.analysis.alignment_error import GoldLine
 from heedful.core.errors import ConfigError, DataError, did_you_mean
-from heedful.data.opening import locate, numbered_lines
+from heedful.data.opening import STDIN, locate, numbered_lines
 from heedful.data.selection import Row
 from heedful.data.tables import TsvConfig, read_tsv
 
@@ -65,9 +65,11 @@ def read_gold(path: Path | str, *, split: str | None = None, is_one_based: bool 
 
     Raises:
         DataError: it cannot be read, a line is no alignment, or a link lies outside its text.
-        ConfigError: a split that the file does not have.
+        ConfigError: a split that the file does not have, or standard input.
     """
     place = locate(str(path), Path.cwd())
+    if place == STDIN:
+        raise ConfigError("Gold alignments are read twice, so not from standard input. Save them as a file.")
     _, first = next(numbered_lines(place))
     if "sure" in first.split("\t"):
         return _read_table(place, split, is_one_based)
@@ -106,7 +108,9 @@ def _read_table(place: str, split: str | None, is_one_based: bool) -> list[GoldL
         if rows and column not in rows[0].cells:
             raise DataError(f"no column `{column}`. {did_you_mean(column, rows[0].cells)}", place)
     if split is not None:
-        sets = {row.cells.get(SET_COLUMN, "") for row in rows}
+        if rows and SET_COLUMN not in rows[0].cells:
+            raise ConfigError(f"{place}: no column `{SET_COLUMN}`, so it has no set `{split}`. Leave out `--split`.")
+        sets = {row.cells[SET_COLUMN] for row in rows}
         if split not in sets:
             raise ConfigError(f"{place}: no set `{split}`. {did_you_mean(split, sets)}")
         rows = [row for row in rows if row.cells[SET_COLUMN] == split]

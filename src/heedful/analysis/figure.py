@@ -6,7 +6,6 @@ scheme; text stays text. Colours of lines are Okabe and Ito's (2008), which diff
 
 import html
 import io
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,4 +100,4 @@ def _svg(panels: Sequence[Panel], *, label: str, inches: float = 4.7) -> str:
         _figure(panels, inches).savefig(buffer, format="svg", metadata=_NO_METADATA)
     text = buffer.getvalue().replace(_INK, "currentColor")
     text = text[text.index("<svg") :]
-    return re.sub(r"<svg ", f'<svg role="img" aria-label="{html.escape(printable(label))}" ', text, count=1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(printable(label))}" ', 1)

@@ -46,6 +46,7 @@ from heedful.analysis.treebank import Tree
 from heedful.core.errors import RequestError
 from heedful.models.interfaces import AttentionSite
 from heedful.tasks.task import Task
+from heedful.text.truncation import Truncations
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -72,7 +73,12 @@ class Line:
 
 
 def survey_heads(
-    task: Task, lines: Sequence[Line], *, frequencies: Int[Tensor, " V"] | None = None, min_cases: int = MIN_CASES
+    task: Task,
+    lines: Sequence[Line],
+    *,
+    frequencies: Int[Tensor, " V"] | None = None,
+    min_cases: int = MIN_CASES,
+    truncations: Truncations | None = None,
 ) -> list[HeadCard]:
     """Let a model read lines once and return the card of every head.
 
@@ -81,18 +87,22 @@ def survey_heads(
         lines: what it reads.
         frequencies: how often each source symbol occurs, best in the training data; None: no rare-token role.
         min_cases: of fewer no role comes, and relations with fewer are not asked about.
+        truncations: collects the lines that were too long.
 
     Raises:
         RequestError: the model has no head.
     """
     sites = [each for each in task.model.attention_sites() if each.num_heads]
+    if not sites and task.model.attention_sites():
+        raise RequestError("every head was pruned away, so there is none to give a role to. Name the model before.")
     if not sites:
         raise RequestError(
             "the model has no attention, so there is no head to give a role to. Try a Transformer, or a recurrent "
             "model with `model.attention`."
         )
     counter = HeadCounter(sites, _questions(sites, lines, min_cases), frequencies)
-    for batch in read_batches(task, [(each.source, each.target) for each in lines]):
+    pairs = [(each.source, each.target) for each in lines]
+    for batch in read_batches(task, pairs, truncations=truncations):
         counter.add(batch, [_words(task, reading, lines[reading.line]) for reading in batch])
     return [card for site in counter.sites for card in _cards(site, counter.kinds[site.site.kind], min_cases)]
 

@@ -58,6 +58,8 @@ def select(view: LensView, selection: Selection) -> Selected:
     Raises:
         ConfigError: the view has no such attention, head or measure.
     """
+    if selection.measure == "rollout" and selection.head is not None:
+        raise ConfigError("A rollout is of all heads together, so `--head` does not fit. Leave it out.")
     site = _site(view, selection)
     matrix = site.matrix(selection.measure)
     if matrix is None:

@@ -16,7 +16,8 @@ from heedful.data.opening import numbered_lines
 
 NUM_COLUMNS = 10
 _TEXT = re.compile(r"#\s*text\s*=\s?(.*)")
-_ID = re.compile(r"(\d+)(?:-(\d+)|(\.\d+))?")
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_ID = re.compile(rf"({_NUMBER.pattern})(?:-({_NUMBER.pattern})|(\.{_NUMBER.pattern}))?")
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class _Draft:
     def _add_word(self, number: int, place: int, columns: list[str]) -> None:
         if place != len(self.forms) + 1:
             raise DataError(f"word {place} follows word {len(self.forms)}.", self.path, number)
-        if not columns[6].isdecimal():
+        if not _NUMBER.fullmatch(columns[6]):
             raise DataError(f"the head of word {place} is `{columns[6]}`, not a number.", self.path, number)
         if place > self.joined_until:
             self.units.append((columns[1], _has_space(columns), number))

@@ -59,7 +59,12 @@ def cross_sites(task: Task) -> list[AttentionSite]:
     Raises:
         RequestError: the model has none.
     """
-    sites = [each for each in task.model.attention_sites() if each.kind == "cross" and each.num_heads]
+    cross = [each for each in task.model.attention_sites() if each.kind == "cross"]
+    sites = [each for each in cross if each.num_heads]
+    if cross and not sites:
+        raise RequestError(
+            "Every head that attends from target to source was pruned away. Align with the model as it was before."
+        )
     if not sites:
         raise RequestError(
             f"`model.kind` is `{task.config.model.kind}`, without an attention from target to source as it was "

@@ -58,6 +58,9 @@ def align(
     from heedful.core.errors import ConfigError
 
     given = paths or []
+    _check_flags(given, evaluate, choose, agree=agree, has_gold_options=split is not None or one_based)
+    if reverse is not None and evaluate is not None and not any(path.is_dir() for path in given):
+        raise ConfigError("`--reverse` helps a model to align, but only files of alignments are to be evaluated.")
     other = None if reverse is None else runs.load(reverse, settings=settings or [])
     if evaluate is not None:
         gold = runs.read_gold(evaluate, split=split, is_one_based=one_based)
@@ -67,11 +70,6 @@ def align(
             values = {"alignments": str(path), **errors.to_values()}
             print(json.dumps(values) if as_json else f"{path}: {errors.to_text()}", flush=True)
         return
-    if len(given) != 3 and not (choose is not None and len(given) == 1):
-        raise ConfigError(
-            f"Name a run and two files, RUN SOURCE TARGET; there are {len(given)} names. With `--choose GOLD` a run "
-            "alone suffices, `--evaluate GOLD` compares alignments."
-        )
     model = runs.load(given[0], settings=settings or [])
     pairs = runs.read_pairs(given[1], given[2]) if len(given) == 3 else []
     if choose is not None:
@@ -84,6 +82,25 @@ def align(
         runs.save_choice(model, choice, {"agreement": agreement})
         print(f"heedful: {choice.describe()}: the views agree in {agreement:.1%} of their links", file=sys.stderr)
     _print_links(model, other, pairs, as_json=as_json)
+
+
+def _check_flags(
+    given: list[Path], evaluate: Path | None, choose: Path | None, *, agree: bool, has_gold_options: bool
+) -> None:
+    """See that what is asked for goes together, before anything is read."""
+    from heedful.core.errors import ConfigError
+
+    asked = {"--evaluate": evaluate is not None, "--choose": choose is not None, "--agree": agree}
+    if sum(asked.values()) > 1:
+        names = " and ".join(f"`{name}`" for name, is_asked in asked.items() if is_asked)
+        raise ConfigError(f"{names} are different things to do. Give one of them at a time.")
+    if has_gold_options and evaluate is None and choose is None:
+        raise ConfigError("`--split` and `--one-based` are for gold alignments. Name some: `--choose`, `--evaluate`.")
+    if evaluate is None and len(given) != 3 and not (choose is not None and len(given) == 1):
+        raise ConfigError(
+            f"Name a run and two files, RUN SOURCE TARGET; there are {len(given)} names. With `--choose GOLD` a run "
+            "alone suffices, `--evaluate GOLD` compares alignments."
+        )
 
 
 def _print_links(

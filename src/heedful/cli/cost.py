@@ -25,6 +25,7 @@ def cost(
     """Measure what attention, recurrent and convolutional layers cost here: operations, time, memory, paths, limits."""
     from heedful import runs
 
+    runs.check_outputs(html, svg, png)
     found = runs.cost(
         length=length, width=width, kernel=kernel, window=window, rows=rows, threads=threads, is_quick=quick
     )

@@ -39,9 +39,7 @@ def heads(
     from heedful import runs
 
     to_stdout = json is not None and str(json) == "-"
-    for path in (html, None if to_stdout else json):
-        if path is not None:
-            runs.check_output(path)
+    runs.check_outputs(html, None if to_stdout else json)
     data = runs.HeadsData(
         text=text, targets=tuple(targets or ()), treebank=treebank, gold=gold, is_one_based=is_one_based
     )

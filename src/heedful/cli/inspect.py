@@ -55,6 +55,7 @@ def inspect(
     from heedful import runs
     from heedful.analysis.lens_selection import Selection
 
+    runs.check_outputs(html, svg, png, json)
     selection = Selection(kind.value if kind else None, layer, head, measure.value, words)
     model = runs.load(run, settings=settings or [])
     has_page = html is not None or json is not None

@@ -32,6 +32,7 @@ def positions(
     """Draw encodings of positions and probe them: pattern, similarity, the turn that a step is, what can be read."""
     from heedful import runs
 
+    runs.check_outputs(html, svg, png)
     found = runs.positions(
         run, table=table, tensor=tensor, kind=kind, length=length, dim=dim, period=period, steps=step, seed=seed
     )

@@ -18,14 +18,15 @@ class DataError(HeedfulError):
 
     Args:
         message: what is wrong and what to try.
-        path: the file, or None for text that came from no file.
+        path: the file; None or nothing for text that came from no file.
         line: the line's number, counted from 1, or None when the whole file is meant.
     """
 
     def __init__(self, message: str, path: Path | str | None = None, line: int | None = None) -> None:
         self.path = None if path is None else str(path)
         self.line = line
-        place = "" if path is None else f"{path}:{line}: " if line is not None else f"{path}: "
+        text = "" if line is None else f"line {line}: "
+        place = text if not path else f"{path}:{line}: " if line is not None else f"{path}: "
         super().__init__(place + message)
 
 

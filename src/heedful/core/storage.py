@@ -24,8 +24,9 @@ def write_whole(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        with _named(path):
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

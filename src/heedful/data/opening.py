@@ -110,7 +110,11 @@ def unreadable(path: str, error: OSError) -> DataError:
 
 def missing(path: str) -> DataError:
     """Return the error for a file that is not there."""
-    return DataError("no such file. Check the path; a relative one starts at the config's folder.", path)
+    return DataError(
+        "no such file. Check the path; a relative one in a configuration starts at that file's folder, another where "
+        "the command runs.",
+        path,
+    )
 
 
 def broken(path: str, line: int, error: Exception) -> DataError:

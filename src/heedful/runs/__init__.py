@@ -13,7 +13,7 @@ _HOMES = {
     "agree": "agreement",
     "align": "alignments",
     "align_predictions": "alignments",
-    "check_output": "heads",
+    "check_outputs": "outputs",
     "choose_alignment": "alignments",
     "choose_unsupervised": "alignments",
     "cost": "cost_measuring",

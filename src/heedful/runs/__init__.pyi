@@ -15,7 +15,6 @@ from heedful.runs.cost_page import draw_cost as draw_cost
 from heedful.runs.cost_page import write_cost_page as write_cost_page
 from heedful.runs.explanation import explain as explain
 from heedful.runs.facts import info as info
-from heedful.runs.heads import check_output as check_output
 from heedful.runs.heads import describe_heads as describe_heads
 from heedful.runs.heads import heads_json as heads_json
 from heedful.runs.heads import heads_text as heads_text
@@ -26,6 +25,7 @@ from heedful.runs.inspection import Inspection as Inspection
 from heedful.runs.inspection import inspect as inspect
 from heedful.runs.loaded import LoadedModel as LoadedModel
 from heedful.runs.loaded import load as load
+from heedful.runs.outputs import check_outputs as check_outputs
 from heedful.runs.position_tables import positions as positions
 from heedful.runs.position_tables import positions_to_text as positions_to_text
 from heedful.runs.positions_page import draw_positions as draw_positions

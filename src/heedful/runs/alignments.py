@@ -110,9 +110,11 @@ def choose_alignment(model: LoadedModel, gold: Sequence[GoldLine], *, reverse: L
 
     Raises:
         RequestError: a model has no attention from target to source.
-        DataError: the gold alignments come without their texts.
+        DataError: the gold alignments come without their texts, or without a sure link.
     """
     pairs = texts_of(gold)
+    if not any(line.sure for line in gold):
+        raise DataError("The gold alignments hold no sure link, so no way to align can be told from another.")
     tried = choose(list(read_word_weights(model.task, pairs)), gold, cross_sites(model.task))
     if reverse is None:
         return tried
@@ -132,11 +134,11 @@ def choose_unsupervised(model: LoadedModel, pairs: Iterable[tuple[str, str]]) ->
 
     Raises:
         RequestError: the model has no attention from target to source.
-        DataError: there are no pairs.
+        DataError: there are no pairs with words on both sides.
     """
     lines = list(read_word_weights(model.task, itertools.islice(pairs, AGREEMENT_LINES)))
-    if not lines:
-        raise DataError("There are no lines to choose by. Give texts in both languages.")
+    if not any(line.predicted.numel() for line in lines):
+        raise DataError("There are no words to choose by. Give texts in both languages.")
     return choose_by_agreement(lines, cross_sites(model.task))
 
 

@@ -11,6 +11,7 @@ from heedful.core.errors import ConfigError
 
 LENGTH, WIDTH, KERNEL, WINDOW = 1024, 128, 3, 16
 LEAST_LENGTH, LEAST_WIDTH = 16, 8
+MOST_THREADS = 1024
 
 
 def cost(
@@ -35,13 +36,15 @@ def cost(
         is_quick: fewer points, a smaller Transformer and less patience: some seconds.
 
     Raises:
-        ConfigError: a number that is too small.
+        ConfigError: a number that is too small, or threads that no machine has.
     """
     least = {"length": (length, LEAST_LENGTH), "width": (width, LEAST_WIDTH), "kernel": (kernel, 3)}
     least |= {"window": (window, 1), "rows": (rows, 1), "threads": (1 if threads is None else threads, 1)}
     for name, (value, bound) in least.items():
         if value < bound:
             raise ConfigError(f"`--{name}` must be at least {bound}, but is {value}.")
+    if threads is not None and threads > MOST_THREADS:
+        raise ConfigError(f"`--threads` must be at most {MOST_THREADS}, but is {threads}.")
     if threads is not None:
         torch.set_num_threads(threads)
     plan = _plan(length, width, kernel, window, rows, is_quick=is_quick)

@@ -20,7 +20,7 @@ def parse_heads(text: str, sites: Sequence[AttentionSite]) -> list[tuple[str, in
     """
     found = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*([\w.]+):(\d+)\s*", part)
+        match = re.fullmatch(r"\s*([\w.]+):([0-9]{1,6})\s*", part)
         if match is None:
             raise ConfigError(f"`{part.strip()}` names no head. Write kind, layer and head, for example `cross.1:2`.")
         name, head = match[1], int(match[2])

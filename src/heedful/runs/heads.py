@@ -24,6 +24,7 @@ from heedful.data.readers import data_paths, read_examples
 from heedful.data.report import ReadReport
 from heedful.runs.heads_input import HeadsData, HeadsInput
 from heedful.runs.loaded import LoadedModel, load
+from heedful.text.truncation import Truncations
 
 FREQUENCY_LINES = 20_000
 """So many lines, drawn from all of the training data, tell how frequent a token is."""
@@ -82,7 +83,10 @@ def _names(bundles: Sequence[Path | str]) -> list[str]:
 def _describe(model: LoadedModel, name: str, lines: list[Line], gold: list[Line] | None, min_cases: int) -> HeadsReport:
     has_target = model.task.codec.target is not None
     frequencies, told = _frequencies(model, lines)
-    cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases)
+    truncations = Truncations()
+    cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases, truncations=truncations)
+    if truncations.num_lines:
+        print(f"heedful: {name}: {truncations.summary()} What was cut is not looked at.", file=sys.stderr)
     if gold is not None:
         cards = _with_alignment(model, cards, gold, min_cases)
     is_given = any(each.target is not None for each in lines)
@@ -184,15 +188,3 @@ def heads_json(reports: Sequence[HeadsReport]) -> str:
 def write_heads_json(reports: Sequence[HeadsReport], path: Path) -> None:
     """Write reports as JSON; the file appears whole or not at all."""
     write_whole(path, heads_json(reports).encode("utf-8"))
-
-
-def check_output(path: Path) -> None:
-    """See before any work that a file can be written.
-
-    Raises:
-        ConfigError: its folder is not there, or it is a folder itself.
-    """
-    if path.is_dir():
-        raise ConfigError(f"{path}: a folder. Name a file to write.")
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"{path}: there is no folder {path.parent}. Make it first.")

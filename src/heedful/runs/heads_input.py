@@ -10,7 +10,7 @@ from heedful.analysis.heads import Line
 from heedful.analysis.treebank import Tree, read_treebank
 from heedful.core.errors import ConfigError, DataError
 from heedful.runs.loaded import LoadedModel
-from heedful.runs.streams import open_lines
+from heedful.runs.streams import check_stdin, open_lines
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,13 @@ class HeadsInput:
         data: where it lies.
 
     Raises:
-        ConfigError: there is nothing to read.
+        ConfigError: there is nothing to read, or standard input is to be read twice.
         DataError: a file cannot be read.
     """
 
     def __init__(self, data: HeadsData) -> None:
         self.data = data
+        check_stdin(data.text, *data.targets, data.treebank)
         self.trees = None if data.treebank is None else read_treebank(data.treebank)
         self.gold = None if data.gold is None else read_gold(data.gold, is_one_based=data.is_one_based)
         self.texts = self._read_texts()
@@ -61,7 +62,10 @@ class HeadsInput:
         if self._is_gold_the_text:
             assert self.gold is not None
             return [each.source or "" for each in self.gold]
-        raise ConfigError("there is nothing to read. Name a `--text`, a `--treebank` or `--gold` alignments.")
+        raise ConfigError(
+            "there is nothing to read. Name a `--text`, a `--treebank`, or `--gold` alignments in a "
+            "table with their texts."
+        )
 
     @property
     def _is_gold_the_text(self) -> bool:

@@ -216,7 +216,10 @@ def _name(model: LoadedModel) -> str:
 
 def _read(model: LoadedModel, source: str, target: str | None) -> tuple[Reading, list[str]]:
     task = model.task
-    if not any(site.num_heads for site in model.model.attention_sites()):
+    sites = model.model.attention_sites()
+    if sites and not any(site.num_heads for site in sites):
+        raise RequestError(f"{model.path}: every head was pruned away. Look into the model as it was before.")
+    if not sites:
         raise RequestError(
             f"{model.path}: this model attends to nothing, so there is nothing to look into. Its kind is "
             f"`{task.config.model.kind}`; train one that attends: {WITH_ATTENTION[_kind(model)]}."

@@ -12,8 +12,9 @@ from heedful.core.errors import ConfigError
 from heedful.runs.loaded import load
 
 KINDS = ("sinusoidal", "learned", "rotary")
-LENGTH, DIM = 128, 64
+LENGTH, DIM, PERIOD = 128, 64, 10_000.0
 MOST_POSITIONS, WIDEST = 2048, 4096
+LONGEST_PERIOD = 1e12
 """Every two positions are compared, and a matrix as wide as the table is made."""
 
 
@@ -25,7 +26,7 @@ def positions(
     kind: str | None = None,
     length: int | None = None,
     dim: int | None = None,
-    period: float = 10_000.0,
+    period: float = PERIOD,
     steps: int = 5,
     seed: int = 1,
 ) -> PositionsReport:
@@ -53,6 +54,12 @@ def positions(
         raise ConfigError(f"`--kind` is `{kind}`. Choose from: {', '.join(f'`{each}`' for each in KINDS)}.")
     if (path is not None or table is not None) and dim is not None:
         raise ConfigError("`--dim` is for formulas; a bundle or a file has a width of its own.")
+    if tensor is not None and path is None and table is None:
+        raise ConfigError("`--tensor` is for a bundle or a file. Name one, or leave it out.")
+    if period != PERIOD and (path is not None or table is not None or kind != "rotary"):
+        raise ConfigError("`--period` is for the formula of rotary positions. Add `--kind rotary`, without a bundle.")
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"`--seed` must be at least 0 and below 2 to the 63, but is {seed}.")
     if length is not None and not 2 <= length <= MOST_POSITIONS:
         raise ConfigError(f"`--length` must be from 2 to {MOST_POSITIONS}, but is {length}.")
     if path is not None:
@@ -84,8 +91,8 @@ def _of_formula(kind: str, length: int, dim: int, period: float) -> PositionTabl
         raise ConfigError(f"`--dim` must be from 2 to {WIDEST}, but is {dim}.")
     if kind == "sinusoidal":
         return sinusoidal_table(length, dim)
-    if not period > 1:
-        raise ConfigError(f"`--period` must be above 1, but is {period:g}.")
+    if not 1 < period <= LONGEST_PERIOD:
+        raise ConfigError(f"`--period` must be above 1 and at most {LONGEST_PERIOD:g}, but is {period:g}.")
     return rotary_table(length, Rotary(dim, period))
 
 

@@ -1,5 +1,6 @@
 """What pruning a bundle takes, decided before anything is written: how many heads, which data, how the time is used."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -65,8 +66,8 @@ class Wish:
         if sum(each is not None for each in (self.keep, self.keep_fraction, self.max_loss)) != 1:
             raise ConfigError("Say how far to prune with exactly one of `--keep`, `--keep-fraction` and `--max-loss`.")
         for name, value in (("--keep", self.keep), ("--max-loss", self.max_loss)):
-            if value is not None and value < 0:
-                raise ConfigError(f"`{name}` must be at least 0, but is {value:g}.")
+            if value is not None and not 0 <= value < math.inf:
+                raise ConfigError(f"`{name}` must be at least 0 and finite, but is {value:g}.")
         if self.keep_fraction is not None and not 0 <= self.keep_fraction <= 1:
             raise ConfigError(f"`--keep-fraction` must be between 0 and 1, but is {self.keep_fraction:g}. Try 0.5.")
         if self.inner_fraction is not None and not 0 < self.inner_fraction <= 1:
@@ -76,8 +77,8 @@ class Wish:
         if not self.kinds:
             raise ConfigError(f"`--kinds` names none. {did_you_mean('', KINDS)}")
         for limit, number in (("--max-minutes", self.max_minutes), ("--max-steps", self.max_steps)):
-            if number is not None and number <= 0:
-                raise ConfigError(f"`{limit}` must be above 0, but is {number:g}.")
+            if number is not None and not 0 < number < math.inf:
+                raise ConfigError(f"`{limit}` must be above 0 and finite, but is {number:g}.")
         if self.max_minutes is not None and self.max_steps is not None:
             raise ConfigError("`--max-minutes` and `--max-steps` exclude each other. Give one of them.")
 

@@ -43,6 +43,7 @@ from heedful.runs.pruning_report import SCRATCH, HeadRoles, Pruning, Stage, desc
 from heedful.runs.training_run import begin
 from heedful.runs.training_run import train as train_anew
 from heedful.tasks import Evaluation, Fitting, Task, open_bundle
+from heedful.tasks.bundle import CONFIG
 from heedful.training import ConsoleReporter, Reporter, RunFolder, read_history
 from heedful.training import train as start_training
 
@@ -107,8 +108,7 @@ def prune(
     num_heads = wish.num_heads(find_heads(whole.model, wish.kinds))
     plan = make_plan(wish, open_bundle(Path(path)), data, tuple(settings))
     plan.check_metric(whole.task.directions)
-    if out.exists():
-        raise BundleError(f"{out}: already there. Choose another `--out`.")
+    _claim(out)
     try:
         pruner = _Pruner(whole, plan, num_heads, RunFolder(out), reporter or ConsoleReporter())
         return pruner.run(known, has_scratch=has_scratch)
@@ -116,6 +116,23 @@ def prune(
         if not (out / "report.html").exists():
             shutil.rmtree(out, ignore_errors=True)
         raise
+
+
+def _claim(out: Path) -> None:
+    """Make the new run's folder, so that whatever is in it from now on is this pruning's own.
+
+    Raises:
+        BundleError: it is there, or cannot be made.
+    """
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:
+        hint = ""
+        if (out / SELECTION).is_dir() and not (out / CONFIG).exists():
+            hint = " It is the beginning of a pruning that was cut off, of no use to anybody: remove it."
+        raise BundleError(f"{out}: already there. Choose another `--out`.{hint}") from None
+    except OSError as error:
+        raise BundleError(f"{out}: cannot be made: {error.strerror}. Choose another `--out`.") from None
 
 
 class _Pruner:
@@ -168,6 +185,7 @@ class _Pruner:
         config = self.plan.selection
         outcome = start_training(gated, config.training, config.runtime, folder, self.reporter)
         if outcome.reason == "signal":
+            self.reporter.note("No head was removed yet, and nothing is kept: the same command begins anew.")
             raise KeyboardInterrupt
         if not gated.candidates:
             raise TrainingError(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from heedful.analysis.alignment_files import format_links
-from heedful.core.errors import DataError
+from heedful.core.errors import ConfigError, DataError
 from heedful.tasks.outcome import Candidate, Prediction
 from heedful.text.lines import escape_line, read_lines
 
@@ -52,12 +52,24 @@ def split_pairs(lines: Iterable[str], path: Path | str = "pairs") -> Iterator[tu
         yield (source, target) if tab else (None, source)
 
 
+def check_stdin(*files: Path | None) -> None:
+    """See that at most one of some files is standard input, which can be read once.
+
+    Raises:
+        ConfigError: several are.
+    """
+    if sum(str(file) == "-" for file in files) > 1:
+        raise ConfigError("Standard input can be read only once. Save one of the texts as a file, and name that.")
+
+
 def read_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
     """Read two files (``-`` for stdin) whose lines go together, all of them, so that nothing begins that cannot end.
 
     Raises:
+        ConfigError: both are stdin.
         DataError: one cannot be read, or they have not as many lines.
     """
+    check_stdin(source, target)
     with open_lines(source) as sources, open_lines(target) as targets:
         columns = list(sources), list(targets)
     if len(columns[0]) != len(columns[1]):
