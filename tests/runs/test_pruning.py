@@ -167,7 +167,7 @@ def test_as_few_heads_as_a_loss_allows(reverser: Path, tmp_path: Path) -> None:
             r"`--keep` is 7, but the model has 6 heads of the kinds encoder, decoder, cross\. Try `--keep",
         ),
         ({"keep": 3, "kinds": ["cross"]}, r"`--keep` is 3, but the model has 2 heads of the kinds cross"),
-        ({"keep": -1}, r"`--keep` must be at least 0, but is -1"),
+        ({"keep": -1}, r"`--keep` must be at least 0 and finite, but is -1"),
         ({"keep_fraction": 1.5}, r"`--keep-fraction` must be between 0 and 1, but is 1.5"),
         ({"keep": 2, "kinds": ["cros"]}, r"`cros` is no kind of attention .* Did you mean `cross`"),
         ({"keep": 2, "kinds": []}, r"`--kinds` names none"),
