@@ -14,7 +14,6 @@ from torch.nn import functional
 
 from heedful.core.errors import ConfigError
 
-
 _TABLE_SIZE = 2**18
 """Words in the table: with what is computed from them they stay in a core's second cache."""
 
@@ -41,7 +40,8 @@ def _random_words(count: int) -> Tensor:
     """
     table = _table()
     words = torch.empty(count, dtype=torch.int32)
-    for piece in words.split(_TABLE_SIZE):
+    for begin in range(0, count, _TABLE_SIZE):
+        piece = words[begin : begin + _TABLE_SIZE]
         first, second = torch.randint(-(2**31), 2**31, (2,)).tolist()
         torch.bitwise_xor(table[: len(piece)], first, out=piece).mul_(second | 1)
         piece.add_(piece >> 16)
