@@ -11,7 +11,6 @@ text differs. A line whose two best hypotheses differ by less than 1e-4 may flip
 import argparse
 import random
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -36,31 +35,27 @@ def garbage(generator: random.Random, count: int) -> list[str]:
     return [generator.choice(kinds)() for _ in range(count)]
 
 
-def predict(model: Any, lines: Iterable[str], max_rows: int) -> tuple[list[str], float]:
-    """Return the texts of the lines, and the seconds they took."""
-    started = time.perf_counter()
-    texts = [each.text for each in model.predict(lines, max_rows=max_rows)]
-    return texts, time.perf_counter() - started
+def predict(model: Any, lines: Iterable[str], max_rows: int) -> list[str]:
+    """Return the texts of the lines."""
+    return [each.text for each in model.predict(lines, max_rows=max_rows)]
 
 
-def one_by_one(model: Any, lines: list[str]) -> tuple[list[str], float]:
+def one_by_one(model: Any, lines: list[str]) -> list[str]:
     """Predict every line in a call of its own."""
-    started = time.perf_counter()
-    texts = [next(iter(model.predict([line]))).text for line in lines]
-    return texts, time.perf_counter() - started
+    return [next(iter(model.predict([line]))).text for line in lines]
 
 
-def among_garbage(model: Any, lines: list[str], seed: int) -> tuple[list[str], float]:
+def among_garbage(model: Any, lines: list[str], seed: int) -> list[str]:
     """Predict the lines shuffled among as many garbage lines; return their texts in the lines' own order."""
     generator = random.Random(seed)
     mixed = [(place, line) for place, line in enumerate(lines)]
     mixed += [(-1, line) for line in garbage(generator, len(lines))]
     generator.shuffle(mixed)
-    texts, elapsed_s = predict(model, (line for _, line in mixed), 64)
+    texts = predict(model, (line for _, line in mixed), 64)
     if len(texts) != len(mixed):
         sys.exit(f"{len(mixed)} lines went in, {len(texts)} came out.")
     found = {place: text for (place, _), text in zip(mixed, texts, strict=True)}
-    return [found[place] for place in range(len(lines))], elapsed_s
+    return [found[place] for place in range(len(lines))]
 
 
 def main() -> None:
@@ -77,19 +72,19 @@ def main() -> None:
     model = heedful.load(arguments.run, settings=[f"runtime.dtype={arguments.dtype}"])
     examples = read_split(model.config.task.data, "test", Path.cwd())
     lines = [each.source for _, each in zip(range(arguments.lines), examples, strict=False)]
-    alone, elapsed_s = one_by_one(model, lines)
-    rows = [["one by one", len(lines), 0, round(elapsed_s, 1)]]
-    for name, (texts, elapsed_s) in {
+    alone = one_by_one(model, lines)
+    rows: list[list[object]] = [["one by one", len(lines), 0]]
+    for name, texts in {
         "batches of 8": predict(model, lines, 8),
         "batches of 64": predict(model, lines, 64),
         "shuffled among as many garbage lines": among_garbage(model, lines, seed=1),
     }.items():
-        rows.append([name, len(lines), sum(a != b for a, b in zip(alone, texts, strict=True)), round(elapsed_s, 1)])
+        rows.append([name, len(lines), sum(a != b for a, b in zip(alone, texts, strict=True))])
     values = read_results("independence") or {"runs": {}}
     key = f"{arguments.run.name}, {arguments.dtype}"
     runs = values["runs"]
     runs[key] = {"rows": rows, "environment": environment()}
-    header = ["company", "lines", "lines that differ from one by one", "seconds"]
+    header = ["company", "lines", "lines that differ from one by one"]
     parts = [
         f"\n## {name}\n\n{table(header, part['rows'])}{footer(part['environment'])}" for name, part in runs.items()
     ]
