@@ -40,12 +40,16 @@ def history(folder: Path) -> list[dict[str, Any]]:
 def train_killed(
     folder: Path, command: list[str], *, kills: int, whole_s: float, generator: random.Random
 ) -> list[float]:
-    """Train to the end through so many kills within the time that the whole took; return when they came."""
+    """Train to the end through so many kills; return when they came, in seconds after each start.
+
+    The moments are drawn so that about as many starts as kills are needed to come to the end.
+    """
     killed_after = []
+    longest_s = 2 * whole_s / (kills + 1)
     words = command
     for _ in range(kills):
         process = subprocess.Popen([*PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_s = generator.uniform(0.1, 1.0) * whole_s
+        wait_s = generator.uniform(0.1, 1.0) * longest_s
         try:
             process.wait(timeout=wait_s)
         except subprocess.TimeoutExpired:
