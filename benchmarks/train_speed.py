@@ -5,7 +5,7 @@ before the first update) and makes the same updates on the same length-grouped b
 contenders in rotating order, so that a slow minute of the machine falls on all alike. Tokens are target tokens, padding
 not counted, end token counted. For a library with several attention implementations a short trial picks the fastest.
 
-    python benchmarks/train_speed.py                                     # both sizes, an epoch each (about 40 minutes)
+    python benchmarks/train_speed.py                                     # both sizes, an epoch each (about 20 minutes)
     python benchmarks/train_speed.py --shapes 128-wide --max-updates 20  # a short try; nothing is written
 """
 

@@ -13,8 +13,8 @@ from heedful.runs.loaded import load
 
 KINDS = ("sinusoidal", "learned", "rotary")
 LENGTH, DIM, PERIOD = 128, 64, 10_000.0
-MOST_POSITIONS, WIDEST = 2048, 4096
 LONGEST_PERIOD = 1e12
+MOST_POSITIONS, WIDEST = 2048, 4096
 """Every two positions are compared, and a matrix as wide as the table is made."""
 
 
