@@ -1,6 +1,7 @@
 """The four checks and the agreement of accounts, from configuration to figures, by command and in Python."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,8 @@ def test_what_cannot_be_checked_leaves_nothing(tmp_path: Path, settings: str, me
         runs.explain(values, tmp_path / "out", seeds=1)
     with pytest.raises(ConfigError, match="`adversaries` must be"):
         runs.explain(values, tmp_path / "out", adversaries=[-1.0])
+    with pytest.raises(ConfigError, match="`adversaries` must be finite"):
+        runs.explain(values, tmp_path / "out", adversaries=[math.nan])
     assert not (tmp_path / "out").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
@@ -127,3 +130,13 @@ def test_a_line_alone_and_in_company(reverser: Path) -> None:
         runs.agree(model, ["a"])
     twice = runs.agree(model, ["abcd\tdcba", "abcd\tdcba"])
     assert [each.tau for each in twice.pairs] == pytest.approx([each.tau for each in alone.pairs], abs=1e-6)
+
+
+def test_what_means_nothing_for_the_one_or_the_other_is_refused(run: Terminal, reverser: Path, tmp_path: Path) -> None:
+    assert run("explain", reverser, "--seeds", "3", "--out", tmp_path / "out", text="abc\n") == 2
+    assert "--out and --seeds:" in run.err and "for the four checks" in run.err
+    assert run("explain", "question-type", "--lines", "3") == 2
+    assert "--lines: question-type is no run" in run.err
+    assert run("explain", "qestion-type") == 2
+    assert "Did you mean `question-type`?" in run.err
+    assert not (tmp_path / "out").exists()

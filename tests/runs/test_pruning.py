@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from heedful.runs.pruning_plan import highest_rate
 from heedful.runs.pruning_report import read_roles
 from heedful.tasks.bundle import open_bundle
 from heedful.training import Reporter, SilentReporter
-from heedful.training.records import Record
+from heedful.training.records import Record, TrainRecord, ValidationRecord
 from heedful.training.schedule import InverseSquareRootSchedule, NoamSchedule
 
 
@@ -213,6 +215,30 @@ def test_a_folder_that_cannot_be_made_and_a_beginning_that_was_cut_off(reverser:
     (tmp_path / "killed" / "selection").mkdir(parents=True)
     with pytest.raises(BundleError, match=r"killed: already there\. .* beginning of a pruning that was cut off"):
         prune(reverser, tmp_path / "killed", keep=2)
+
+
+@pytest.mark.parametrize("kind", [TrainRecord, ValidationRecord])
+def test_a_stop_in_fine_tuning_tells_what_is_there(
+    kind: type[Record], reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopper(Listener):
+        def recorded(self, record: Record) -> None:
+            if isinstance(record, kind) and "stop" not in self.notes:
+                self.notes.append("stop")  # a second signal would end the process at once
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    listener, out = Stopper(), tmp_path / "run"
+    begin = pruning_run.begin
+    monkeypatch.setattr(pruning_run, "begin", lambda plan, folder, _: begin(plan, folder, listener))
+    settings = ["training.log_every=1", "training.validate_every=3"]
+    with pytest.raises(KeyboardInterrupt):
+        prune(reverser, out, keep=2, method="random", max_steps=40, reporter=(heard := Listener()), settings=settings)
+    if kind is TrainRecord:
+        assert heard.notes[-1].startswith(f"{out}: the heads are removed, but fine-tuning has not come to a bundle")
+        runs.resume(out, reporter=SilentReporter(), settings=["training.max_steps=4"])
+    else:
+        assert heard.notes[-1].startswith(f"{out}: the heads are removed and a bundle is there, fine-tuned so far")
+    assert sum(site.num_heads for site in runs.load(out).model.attention_sites()) == 2
 
 
 def test_an_existing_folder_and_other_data_are_refused(reverser: Path, tmp_path: Path) -> None:

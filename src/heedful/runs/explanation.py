@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -72,8 +73,8 @@ def explain(
     """
     if seeds < 2:
         raise ConfigError(f"`seeds` must be at least 2, for the spread between them is needed, but is {seeds}.")
-    if any(each < 0 for each in adversaries) or not adversaries:
-        raise ConfigError("`adversaries` must be weights of 0 or more, one at least.")
+    if not adversaries or not all(0 <= each < math.inf for each in adversaries):
+        raise ConfigError("`adversaries` must be finite weights of 0 or more, one at least.")
     run = read_run(source, settings)
     out = Path(out)
     _check(run)

@@ -233,7 +233,7 @@ class _Pruner:
             tuning = _of_bundle(self.plan.tuning, place)
             outcome = begin(tuning, self.folder, self.reporter)
             if outcome.reason == "signal":
-                self.reporter.note("The heads are removed and the bundle is there; the report is left out.")
+                self.reporter.note(self._describe_stop())
                 raise KeyboardInterrupt
             tuned = self._measure("after fine-tuning", load(self.folder.path).task, dev)
             if self._is_better(removed, tuned):
@@ -243,6 +243,16 @@ class _Pruner:
                 return
             self.reporter.note(f"Fine-tuned, it still loses more than {self.plan.wish.max_loss:g} points.")
         self.reporter.note("Warning: the loss that was allowed could not be kept. Try more `--max-minutes`.")
+
+    def _describe_stop(self) -> str:
+        """Say what is there after fine-tuning was stopped."""
+        place = self.folder.path
+        if self.folder.bundle.is_dir():
+            return f"{place}: the heads are removed and a bundle is there, fine-tuned so far; the report is left out."
+        return (
+            f"{place}: the heads are removed, but fine-tuning has not come to a bundle. `heedful resume {place}` goes "
+            "on with it; the report is left out."
+        )
 
     def _forget_tuning(self) -> None:
         self.stages = [each for each in self.stages if each.name in ("before", "gated")]
