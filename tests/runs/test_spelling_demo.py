@@ -64,3 +64,11 @@ def test_without_the_dictionary_it_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'heedful\[demo\]'"):
         runs.demo()
+
+
+def test_the_command_to_go_on_with_is_one_that_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/heedful", "demo"])
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert spelling_demo._command() == ".venv/bin/heedful"
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/heedful")
+    assert spelling_demo._command() == "heedful"

@@ -56,8 +56,15 @@ def demo(out: Path = Path("runs/demo"), *, settings: Iterable[str] = ()) -> Eval
     _print_table(rows)
     report_run(RunFolder(out), [table_section("Errors in percent", ["what", "words", "phonemes"], rows)])
     _print_words(model, {word for word, _ in entries})
-    print(f"\nCurves, samples and attention: {out / 'report.html'}\nAsk it more: heedful predict {out}")
+    print(f"\nCurves, samples and attention: {out / 'report.html'}")
+    print(f"Ask it more: echo attention | {_command()} predict {out}")
     return evaluation
+
+
+def _command() -> str:
+    """Return what starts Heedful in the user's shell, where its environment may not be active."""
+    here = Path(sys.argv[0])
+    return "heedful" if shutil.which("heedful") or here.name != "heedful" else str(here)
 
 
 def find_dictionary() -> Path:
