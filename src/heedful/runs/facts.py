@@ -55,7 +55,7 @@ class RunFacts:
             ("task", f"{self.task}: {self.description}" if self.description else self.task),
             ("model", f"{self.model}, {self.num_parameters:,} parameters"),
             ("size", f"{self.size_bytes / 1e6:.1f} MB"),
-            ("while training", f"{scores} (dev data, searched as `validation` says)"),
+            ("validated", f"{scores} (on dev data, as `validation` says, while training)"),
             ("trained on", "; ".join(self.data) or "not recorded"),
             ("training", limits or "no limit"),
             ("made", f"{self.created} by Heedful {self.heedful}"),
