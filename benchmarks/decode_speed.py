@@ -2,7 +2,9 @@
 
 Heedful trains the model once (kept in the cache folder); its weights are then loaded into the Marian class, which is
 the same function, so both write the same lines at their natural lengths. Greedy and beam 5, lines sorted by length,
-each engine at its best batch size and type; repeats go round the engines in turn.
+each engine at its best batch size and type; repeats go round the engines in turn. A beam may stop early: Heedful when
+the outcome is certain, or likely; Hugging Face when it is likely by its own rule (its default), or at the fifth
+finished hypothesis ("first 5").
 
     python benchmarks/decode_speed.py
     python benchmarks/decode_speed.py --train-updates 20 --limit 40 --repeats 1     # a short try; nothing is written
@@ -24,10 +26,19 @@ from rivals import Process
 
 ENGINES = {
     "Heedful, bf16": ("heedful", "with_heedful.py", "bfloat16", "{}"),
+    "Heedful, bf16, likely stop": ("heedful", "with_heedful.py", "bfloat16", '{"early_stop": "likely"}'),
     "Heedful, float32": ("heedful", "with_heedful.py", "float32", "{}"),
     "Hugging Face, float32": ("hf", "with_marian.py", "float32", '{"attention": "sdpa"}'),
     "Hugging Face, bf16": ("hf", "with_marian.py", "bfloat16", '{"attention": "eager"}'),
+    "Hugging Face, bf16, first 5": (
+        "hf",
+        "with_marian.py",
+        "bfloat16",
+        '{"attention": "eager", "first_finished": true}',
+    ),
 }
+BEAM_ONLY = ("Heedful, bf16, likely stop", "Hugging Face, bf16, first 5")
+"""Engines that differ from others in how a beam stops."""
 
 
 def trained_weights(shape: Shape, num_updates: int, batch_tokens: int, threads: int) -> Path:
@@ -74,11 +85,12 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for search, beam in (("greedy", 1), ("beam 5", 5)):
+            running = {name: engine for name, engine in engines.items() if beam > 1 or name not in BEAM_ONLY}
             times: dict[tuple[str, int], list[float]] = {}
             outputs: dict[str, list[list[int]]] = {}
             for _ in range(arguments.repeats):
                 for batch_rows in arguments.batch_rows:
-                    for name, engine in engines.items():
+                    for name, engine in running.items():
                         path = Path(folder) / "ids.json"
                         answer = engine.ask(
                             "decode", batch_rows=batch_rows, beam=beam, limit=arguments.limit, path=str(path)
@@ -86,7 +98,7 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                         times.setdefault((name, batch_rows), []).append(answer["elapsed_s"])
                         outputs[name] = json.loads(path.read_text())
                         print(f"{search} {batch_rows} {name}: {answer['elapsed_s']:.2f} s", file=sys.stderr, flush=True)
-            rows += [row_of(search, name, times, outputs, references, tokenizer) for name in engines]
+            rows += [row_of(search, name, times, outputs, references, tokenizer) for name in running]
     for engine in engines.values():
         engine.close()
     return rows

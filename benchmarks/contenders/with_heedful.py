@@ -166,7 +166,7 @@ class Heedful(Contender):
         # Hugging Face's length penalty divides by the length, end included, to the power 1; so does "average" at 1.
         limits = {"max_length": max_length, "max_length_ratio": None}
         config = (
-            BeamConfig(beam_size=beam, length_penalty="average", length_alpha=1.0, **limits)
+            BeamConfig(beam_size=beam, length_penalty="average", length_alpha=1.0, **self.options, **limits)
             if beam > 1
             else GreedyConfig(**limits)
         )

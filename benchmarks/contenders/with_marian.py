@@ -118,7 +118,7 @@ class Marian(Contender):
                 num_beams=beam,
                 do_sample=False,
                 max_new_tokens=max_length,
-                early_stopping=False,
+                early_stopping=self.options.get("first_finished", False),
             )
         return [_cut(row) for row in ids[:, 1:].tolist()]
 

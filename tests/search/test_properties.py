@@ -80,9 +80,8 @@ def test_early_stop_never_changes_the_outcome(config, vocabulary: int, seed: int
     memory = toy(3, vocabulary, seed, sharpness=sharpness)
     lengths = torch.tensor([1, 3, 2])
     found = []
-    for stop_early in (True, False):
-        constraints = Constraints.build(config, 3, torch.device("cpu"), source_lengths=lengths)
-        found.append(
-            beam_search(step, memory, start(memory), config, constraints, source_lengths=lengths, stop_early=stop_early)
-        )
+    for each in ("certain", "never"):
+        changed = config.model_copy(update={"early_stop": each})
+        constraints = Constraints.build(changed, 3, torch.device("cpu"), source_lengths=lengths)
+        found.append(beam_search(step, memory, start(memory), changed, constraints, source_lengths=lengths))
     assert found[0] == found[1]

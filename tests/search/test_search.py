@@ -64,21 +64,19 @@ def test_wide_beam_is_exhaustive(penalties: dict) -> None:
 @pytest.mark.parametrize("sharpness", [0.5, 3.0])
 def test_early_stop_changes_nothing(penalties: dict, sharpness: float) -> None:
     memory = toy(5, 11, seed=2, sharpness=sharpness)
-    config = BeamConfig(beam_size=5, num_best=2, max_length=13, **penalties)
-    calls = {True: 0, False: 0}
+    calls = {"certain": 0, "never": 0}
     found = {}
-    for early in (True, False):
+    for early in calls:
 
         def counted(ids, memory, state, early=early):
             calls[early] += ids.numel()
             return step(ids, memory, state)
 
+        config = BeamConfig(beam_size=5, num_best=2, max_length=13, early_stop=early, **penalties)
         constraints = Constraints.build(config, 5, torch.device("cpu"))
-        found[early] = beam_search(
-            counted, memory, start(memory), config, constraints, source_lengths=SOURCE_LENGTHS, stop_early=early
-        )
-    assert found[True] == found[False]
-    assert calls[True] <= calls[False]
+        found[early] = beam_search(counted, memory, start(memory), config, constraints, source_lengths=SOURCE_LENGTHS)
+    assert found["certain"] == found["never"]
+    assert calls["certain"] <= calls["never"]
 
 
 def test_a_finished_hypothesis_keeps_its_place() -> None:
@@ -90,21 +88,45 @@ def test_a_finished_hypothesis_keeps_its_place() -> None:
     assert [each.ids for each in find(memory, config)[0]] == [(4,), ()]
 
 
-def test_early_stop_spares_steps() -> None:
-    memory = toy(5, 11, seed=3, sharpness=3.0)
-    config = BeamConfig(beam_size=5, length_penalty="none", max_length=29)
+def count_steps(memory, config: BeamConfig) -> int:
+    """Search, and return how many hypotheses were computed in all its steps."""
     calls = []
 
     def counted(ids, memory, state):
         calls.append(ids.numel())
         return step(ids, memory, state)
 
-    beam_search(counted, memory, start(memory), config, Constraints.build(config, 5, torch.device("cpu")))
-    early = sum(calls)
-    calls.clear()
-    constraints = Constraints.build(config, 5, torch.device("cpu"))
-    beam_search(counted, memory, start(memory), config, constraints, stop_early=False)
-    assert early < sum(calls)
+    constraints = Constraints.build(config, memory.table.shape[0], torch.device("cpu"))
+    beam_search(counted, memory, start(memory), config, constraints)
+    return sum(calls)
+
+
+def test_early_stop_spares_steps() -> None:
+    memory = toy(5, 11, seed=3, sharpness=3.0)
+    words = {"beam_size": 5, "length_penalty": "none", "max_length": 29}
+    assert count_steps(memory, BeamConfig(**words)) < count_steps(memory, BeamConfig(early_stop="never", **words))
+
+
+def test_a_likely_stop_gives_up_what_only_gains_by_growing_much() -> None:
+    """An unlikely first symbol that then goes on for ever: divided by its length, the longest output is the best."""
+    memory = toy(1, 6, seed=1)
+    memory.table[:, :, BOS_ID] = torch.tensor([1e-9, 1e-9, 1e-9, 0.6, 0.05, 1e-9]).log()
+    memory.table[:, :, 4] = torch.tensor([1e-9, 1e-9, 1e-9, 0.01, 0.99, 1e-9]).log()
+    words = {"beam_size": 2, "length_penalty": "average", "length_alpha": 1.0, "max_length": 40}
+    certain, likely = (BeamConfig(early_stop=each, **words) for each in ("certain", "likely"))
+    assert find(memory, certain)[0][0].ids == (4,) * 40
+    assert find(memory, likely)[0][0].ids == ()
+    assert count_steps(memory, likely) < count_steps(memory, certain) / 10
+
+
+@pytest.mark.parametrize("penalties", PENALTIES)
+def test_a_likely_stop_computes_no_more_and_never_finds_better(penalties: dict) -> None:
+    memory = toy(5, 11, seed=6, sharpness=3.0)
+    words = {"beam_size": 4, "num_best": 2, "max_length": 15, **penalties}
+    certain, likely = (BeamConfig(early_stop=each, **words) for each in ("certain", "likely"))
+    found = [find(memory, each, source_lengths=SOURCE_LENGTHS) for each in (certain, likely)]
+    for best, other in zip(*found, strict=True):
+        assert other[0].score <= best[0].score
 
 
 @pytest.mark.parametrize("penalties", PENALTIES)

@@ -2,8 +2,9 @@
 
 A sentence has `beam_size` places. At each step the best continuations, EOS among them, take the places still free; one
 that ends keeps its place for good. The sentence is over when no place is free, or when no open hypothesis can still
-beat the `num_best`-th best finished one (`penalties.LengthPenalty` says why that can be known). Of equal continuations
-that of the better hypothesis wins, so that outcomes never depend on the other rows.
+beat the `num_best`-th best finished one (`penalties.LengthPenalty` says why that can be known), or is likely to, as
+the configuration asks. Of equal continuations that of the better hypothesis wins, so that outcomes never depend on the
+other rows.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,12 @@ from heedful.search.constraints import IMPOSSIBLE, Constraints
 from heedful.search.hypothesis import Hypothesis, rank
 from heedful.search.largest import largest
 from heedful.search.penalties import LengthPenalty, coverage_penalty
+
+LIKELY_GROWTH = 2
+"""Symbols, the end among them, that a hypothesis is granted for free where the search stops when that is likely right.
+
+With 1, 46 of 1,000 translations of a weak model changed, with 2 only 3, for two thirds of what 1 spares.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +103,6 @@ def beam_search(
     *,
     source_lengths: Int[Tensor, " B"] | None = None,
     keep_attention: bool = False,
-    stop_early: bool = True,
 ) -> list[list[Hypothesis]]:
     """Return the `num_best` best hypotheses of each sentence, best first.
 
@@ -108,7 +114,6 @@ def beam_search(
         constraints: made for these rows.
         source_lengths: real source positions, for the coverage penalty.
         keep_attention: give each hypothesis its attention.
-        stop_early: end a sentence as soon as its outcome is certain; without, only when all places are taken.
 
     Raises:
         ConfigError: a coverage penalty, but no source lengths or no attention.
@@ -123,7 +128,7 @@ def beam_search(
             hypotheses = _look(hypotheses, output.attention, config, keep_attention=keep_attention)
         best = expand(hypotheses.log_prob, output.log_probs, config.beam_size)
         hypotheses, best = _finish(hypotheses, best, is_cut, finished)
-        best, kept = _stop(hypotheses.sentences, best, stop_early=stop_early)
+        best, kept = _stop(hypotheses, best, config)
         if kept is not None:
             memory, constraints = memory.select(kept), constraints.select(kept)
         hypotheses, state = _go_on(hypotheses, best, output.state, kept)
@@ -212,15 +217,27 @@ def _store(hypotheses: Open, best: Candidates, ends: Tensor, is_cut: Tensor | No
         finished.hypotheses[line].append(Hypothesis(tuple(ids), *rest))
 
 
-def _stop(sentences: Sentences, best: Candidates, *, stop_early: bool) -> tuple[Candidates, Tensor | None]:
-    """Close the sentences whose outcome is certain.
+def _stop(hypotheses: Open, best: Candidates, config: BeamConfig) -> tuple[Candidates, Tensor | None]:
+    """Close the sentences whose outcome is settled.
 
     Returns:
         The candidates, and the rows to go on with, or None where all do.
     """
     bound = best.log_prob.amax(dim=1)
-    is_over = bound / sentences.longest_penalty <= sentences.to_beat if stop_early else bound == IMPOSSIBLE
+    if config.early_stop == "never":
+        is_over = bound == IMPOSSIBLE
+    else:
+        is_over = bound / _highest_penalty(hypotheses, config) <= hypotheses.sentences.to_beat
     return best._replace(log_prob=best.log_prob.masked_fill(is_over[:, None], IMPOSSIBLE)), rows_to_keep(is_over)
+
+
+def _highest_penalty(hypotheses: Open, config: BeamConfig) -> Float[Tensor, " B"]:
+    """Return the largest length penalty that the candidates of each sentence are thought to reach."""
+    longest = hypotheses.sentences.longest_penalty
+    if config.early_stop == "certain":
+        return longest
+    length = hypotheses.tokens.new_tensor(hypotheses.tokens.shape[2] + 1 + LIKELY_GROWTH)
+    return LengthPenalty.of(config)(length).minimum(longest)
 
 
 def _go_on(hypotheses: Open, best: Candidates, state: Selectable, kept: Tensor | None) -> tuple[Open, Selectable]:
