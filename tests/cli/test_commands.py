@@ -127,6 +127,7 @@ def test_what_fails_exits_with_1(run: Terminal, tmp_path: Path, reverser: Path) 
     assert "in.txt: cannot be read" in run.err
     assert run("predict", reverser, text=b"ab\n\xff\xfe\n") == 1
     assert "stdin:2: not UTF-8" in run.err
+    assert run.out == "ba\n", "what came before the fault is answered"
 
 
 def test_a_reader_that_leaves_is_no_error(reverser: Path) -> None:

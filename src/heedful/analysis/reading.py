@@ -1,6 +1,5 @@
 """How a model reads lines: what each attention saw, with the words that its positions stand for."""
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from heedful.analysis.record import AttentionMap, Recording, record
 from heedful.attention.tap import Gates
+from heedful.core.chunks import chunks
 from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID
 from heedful.tasks.outcome import Candidate
 from heedful.tasks.rows import Row, group_rows, stack_rows
@@ -131,7 +131,7 @@ def read_lines(
         gates: factors for heads, e.g. 0 for those to be silent while the line is read; not while an answer is searched.
     """
     numbered = enumerate(pairs)
-    while chunk := list(itertools.islice(numbered, CHUNK_LINES)):
+    for chunk in chunks(numbered, CHUNK_LINES):
         readings = {each.line: each for batch in _read_chunk(task, chunk, pattern, gates) for each in batch}
         yield from (readings[line] for line, _ in chunk)
 
@@ -149,7 +149,7 @@ def read_batches(
     Lines that were too long are collected in `truncations`.
     """
     numbered = enumerate(pairs)
-    while chunk := list(itertools.islice(numbered, CHUNK_LINES)):
+    for chunk in chunks(numbered, CHUNK_LINES):
         yield from _read_chunk(task, chunk, pattern, gates, truncations)
 
 

@@ -23,6 +23,7 @@ from heedful.analysis.alignment_choice import (
 from heedful.analysis.alignment_error import AlignmentErrors, GoldLine, count_errors
 from heedful.analysis.alignment_files import check_range, format_links, read_alignments, read_gold
 from heedful.analysis.word_weights import cross_sites, read_word_weights
+from heedful.core.chunks import chunks
 from heedful.core.config import parse_config
 from heedful.core.errors import BundleError, ConfigError, DataError, did_you_mean
 from heedful.runs.loaded import LoadedModel
@@ -88,9 +89,8 @@ def align_predictions(
         predictions: in order.
         chunk_lines: predictions that are taken together.
     """
-    predictions = iter(predictions)
     choice = choice_of(model)
-    while chunk := list(itertools.islice(predictions, chunk_lines)):
+    for chunk in chunks(predictions, chunk_lines):
         pairs = [(each.source, candidate.text) for each in chunk for candidate in each.candidates]
         links = align(model, pairs, choice=choice)
         for each in chunk:

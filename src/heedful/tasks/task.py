@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import torch
 
 from heedful.attention.tap import Gates, Tap
+from heedful.core.chunks import chunks
 from heedful.core.errors import RequestError
 from heedful.core.runtime import compute_in
 from heedful.core.types import Batch, LossSum, Sample
@@ -184,7 +185,7 @@ class Task(ABC):
         """
         begun = ((text, "") for text in lines) if prefixes is None else zip(lines, prefixes, strict=True)
         numbered = enumerate(begun)
-        while chunk := list(itertools.islice(numbered, chunk_lines)):
+        for chunk in chunks(numbered, chunk_lines):
             rows = [self._row(text, prefix, n, truncations) for n, (text, prefix) in chunk if text.strip()]
             found: dict[int, tuple[Candidate, ...]] = {}
             with self.inference():
@@ -229,7 +230,7 @@ class Task(ABC):
             truncations: collects the lines that were too long.
         """
         numbered = enumerate(pairs)
-        while chunk := list(itertools.islice(numbered, CHUNK_LINES)):
+        for chunk in chunks(numbered, CHUNK_LINES):
             rows = [
                 self.encode(self.example_of(source, target, number + 1), truncations=truncations)
                 for number, (source, target) in chunk
