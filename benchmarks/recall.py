@@ -3,15 +3,17 @@
 - ``reverse``: a row of letters, to be written backwards.
 - ``lookup``: pairs of a key and its value, then one of the keys; its value is to be written.
 
-Lengths are source tokens, 10 to 400; training sees at most 100.
+Lengths are source tokens, 10 to 400; training sees 5 to 100, drawn evenly on the scale of logarithms: with mostly long rows
+it takes far longer until a model finds out that keys are to be compared at all.
 """
 
+import math
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 LENGTHS = (10, 20, 50, 100, 150, 200, 300, 400)
-LONGEST_TRAINED = 100
+TRAINED = (5, 100)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 NUM_KEYS, NUM_VALUES = 500, 26
 
@@ -40,7 +42,8 @@ def write(task: str, folder: Path, *, num_train: int = 50_000, num_test: int = 2
     generator = random.Random(f"{task} {seed}")
     make = TASKS[task]
     for split, count in (("train", num_train), ("dev", 500)):
-        rows = [make(generator, generator.randint(5, LONGEST_TRAINED)) for _ in range(count)]
+        lengths = [round(math.exp(generator.uniform(*map(math.log, TRAINED)))) for _ in range(count)]
+        rows = [make(generator, length) for length in lengths]
         _write(folder / f"{split}.tsv", "source\ttarget", ["\t".join(row) for row in rows])
     rows = [(str(length), *make(generator, length)) for length in LENGTHS for _ in range(num_test)]
     _write(folder / "test.tsv", "length\tsource\ttarget", ["\t".join(row) for row in rows])
