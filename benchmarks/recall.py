@@ -3,8 +3,8 @@
 - ``reverse``: a row of letters, to be written backwards.
 - ``lookup``: pairs of a key and its value, then one of the keys; its value is to be written.
 
-Lengths are source tokens, 10 to 400; training sees 5 to 100, drawn evenly on the scale of logarithms: with mostly long rows
-it takes far longer until a model finds out that keys are to be compared at all.
+Lengths are source tokens, 10 to 400. Training sees 5 to 100, drawn evenly on the scale of logarithms: with mostly long
+rows it takes far longer until a model finds out that keys are to be compared at all.
 """
 
 import math

@@ -25,7 +25,7 @@ from heedful.tasks import TASKS, Task, task_class
 from heedful.tasks.rows import stack_rows
 from heedful.text import Codec
 from heedful.text.tokenizer import UNK_TEXT
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 PAIRS = [("ab  cab", "bac ba c"), ("b", "b"), (" a b c", "c b "), ("", "cb")]
 DATA = {"train": {"kind": "tsv", "path": "x", "source": "s", "target": "t"}}
@@ -84,12 +84,12 @@ def test_lines_without_words_have_no_weights(task: Task) -> None:
 
 def test_what_is_cut_off_has_weights_of_zero_and_is_told() -> None:
     task = task_of({"kind": "transformer", **SIZES}, max_source_length=3, max_target_length=4)
-    truncations = Truncations()
-    (words,) = read_word_weights(task, [("ab cab b", "bac ba c")], truncations=truncations)
+    unread = Unread()
+    (words,) = read_word_weights(task, [("ab cab b", "bac ba c")], unread=unread)
     assert words.predicted.shape[1:] == (3, 3)
     assert bool((words.predicted[:, :, 2] == 0).all()) and bool((words.predicted[:, 2] == 0).all())
     assert bool((words.predicted[:, 0, 0] > 0).all())
-    assert truncations.num_lines == 2
+    assert unread.cut.count == 2
 
 
 @pytest.mark.parametrize("order", ["luong", "bahdanau"])

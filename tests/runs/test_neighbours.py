@@ -69,3 +69,8 @@ def test_lines_are_read_as_they_come(model: LoadedModel) -> None:
 def test_a_long_line_is_cut_and_reported(model: LoadedModel, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(list(model.predict(["ab", "abcd" * 9]))) == 2
     assert "1 line was longer than 12 symbols and cut (line 2); the longest had 36" in capsys.readouterr().err
+
+
+def test_symbols_never_seen_are_reported(model: LoadedModel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(list(model.predict(["ab", "aΩb", ""]))) == 3
+    assert "1 line holds symbols that the model has never seen" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 from heedful.core.config import parse_config
 from heedful.core.errors import BundleError, DataError
 from heedful.core.symbols import BOS_ID, EOS_ID
-from heedful.text import Codec, LabelSet, TextConfig, Truncations
+from heedful.text import Codec, LabelSet, TextConfig, Unread
 
 PAIRS: list[tuple[str | None, str | None]] = [("Ein Haus", "a house"), ("zwei Häuser", "two houses")]
 
@@ -54,13 +54,28 @@ def test_each_side_has_its_own_tokenizer() -> None:
 
 def test_truncation_is_reported() -> None:
     codec = train(max_source_length=5, max_target_length=3)
-    cuts = Truncations()
-    assert len(codec.encode_source("Häuser", truncations=cuts, line=17)) == 6
-    assert codec.encode_target("houses", truncations=cuts, line=18)[-1] == EOS_ID
-    assert len(codec.encode_source("zwei ", truncations=cuts, line=19)) == 6
-    assert cuts.num_lines == 2 and cuts.lines == [17, 18] and cuts.longest == 6
+    cuts = Unread()
+    assert len(codec.encode_source("Häuser", unread=cuts, line=17)) == 6
+    assert codec.encode_target("houses", unread=cuts, line=18)[-1] == EOS_ID
+    assert len(codec.encode_source("zwei ", unread=cuts, line=19)) == 6
+    assert cuts.cut.count == 2 and cuts.cut.first == [17, 18] and cuts.longest == 6
     assert cuts.summary().startswith("2 lines were longer than") and "(line 17, 18)" in cuts.summary()
-    assert Truncations().summary() == ""
+    assert Unread().summary() == ""
+
+
+def test_unknown_symbols_are_reported() -> None:
+    codec = train()
+    unread = Unread()
+    codec.encode_source("Haus", unread=unread, line=1)
+    assert unread.summary() == ""
+    codec.encode_source("Ωaus", unread=unread, line=2)
+    assert unread.unknown.count == 1 and unread.unknown.first == [2]
+    assert unread.summary() == (
+        "1 line holds symbols that the model has never seen, all read as one unknown symbol (line 2)."
+    )
+    for line in range(3, 10):
+        codec.encode_source("Ω", unread=unread, line=line)
+    assert "8 lines hold symbols" in unread.summary() and "(line 2, 3, 4, 5, 6 ...)" in unread.summary()
 
 
 def test_normalisation_is_part_of_the_codec() -> None:

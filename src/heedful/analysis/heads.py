@@ -46,7 +46,7 @@ from heedful.analysis.treebank import Tree
 from heedful.core.errors import RequestError
 from heedful.models.interfaces import AttentionSite
 from heedful.tasks.task import Task
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -78,7 +78,7 @@ def survey_heads(
     *,
     frequencies: Int[Tensor, " V"] | None = None,
     min_cases: int = MIN_CASES,
-    truncations: Truncations | None = None,
+    unread: Unread | None = None,
 ) -> list[HeadCard]:
     """Let a model read lines once and return the card of every head.
 
@@ -87,7 +87,7 @@ def survey_heads(
         lines: what it reads.
         frequencies: how often each source symbol occurs, best in the training data; None: no rare-token role.
         min_cases: of fewer no role comes, and relations with fewer are not asked about.
-        truncations: collects the lines that were too long.
+        unread: collects the lines that were not read whole.
 
     Raises:
         RequestError: the model has no head.
@@ -102,7 +102,7 @@ def survey_heads(
         )
     counter = HeadCounter(sites, _questions(sites, lines, min_cases), frequencies)
     pairs = [(each.source, each.target) for each in lines]
-    for batch in read_batches(task, pairs, truncations=truncations):
+    for batch in read_batches(task, pairs, unread=unread):
         counter.add(batch, [_words(task, reading, lines[reading.line]) for reading in batch])
     return [card for site in counter.sites for card in _cards(site, counter.kinds[site.site.kind], min_cases)]
 

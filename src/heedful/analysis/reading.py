@@ -16,7 +16,7 @@ from heedful.tasks.rows import Row, group_rows, stack_rows
 from heedful.tasks.task import Task
 from heedful.tasks.words import Spelling, spell
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 CHUNK_LINES = 256
 _RESERVED = (PAD_ID, BOS_ID, EOS_ID)
@@ -142,15 +142,15 @@ def read_batches(
     *,
     pattern: str = "*.weights",
     gates: Gates | None = None,
-    truncations: Truncations | None = None,
+    unread: Unread | None = None,
 ) -> Iterator[list[Reading]]:
     """Do the same batch by batch: the readings of one recording, in its rows' order, which is not that of the lines.
 
-    Lines that were too long are collected in `truncations`.
+    Lines that were not read whole are collected in `unread`.
     """
     numbered = enumerate(pairs)
     for chunk in chunks(numbered, CHUNK_LINES):
-        yield from _read_chunk(task, chunk, pattern, gates, truncations)
+        yield from _read_chunk(task, chunk, pattern, gates, unread)
 
 
 def _read_chunk(
@@ -158,12 +158,11 @@ def _read_chunk(
     chunk: Sequence[tuple[int, tuple[str | None, str | None]]],
     pattern: str,
     gates: Gates | None,
-    truncations: Truncations | None = None,
+    unread: Unread | None = None,
 ) -> Iterator[list[Reading]]:
     answers = _answers(task, [pair for _, pair in chunk])
     rows = [
-        _row(task, source, answer, line, truncations)
-        for (line, (source, _)), answer in zip(chunk, answers, strict=True)
+        _row(task, source, answer, line, unread) for (line, (source, _)), answer in zip(chunk, answers, strict=True)
     ]
     given = {line: pair for line, pair in chunk}
     texts = {row.line: answer.text for row, answer in zip(rows, answers, strict=True)}
@@ -182,9 +181,9 @@ def _answers(task: Task, pairs: Sequence[tuple[str | None, str | None]]) -> list
     return [next(answers) if target is None else Candidate(target, 0.0, 0.0) for _, target in pairs]
 
 
-def _row(task: Task, source: str | None, answer: Candidate, line: int, truncations: Truncations | None) -> Row:
+def _row(task: Task, source: str | None, answer: Candidate, line: int, unread: Unread | None) -> Row:
     """Return a line as ids; an answer of the model's own in the symbols that it was searched in."""
-    row = task.encode(task.example_of(source, answer.text, line + 1), truncations=truncations)
+    row = task.encode(task.example_of(source, answer.text, line + 1), unread=unread)
     if row.target is None or not answer.ids:
         return row
     end = [EOS_ID] if row.target[-1] == EOS_ID else []

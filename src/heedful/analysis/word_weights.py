@@ -12,7 +12,7 @@ from heedful.analysis.reading import Reading, by_words, read_lines
 from heedful.core.errors import RequestError
 from heedful.models.interfaces import AttentionSite
 from heedful.tasks.task import Task
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 _WORD = re.compile(r"\S+")
 
@@ -74,28 +74,28 @@ def cross_sites(task: Task) -> list[AttentionSite]:
 
 
 def read_word_weights(
-    task: Task, pairs: Iterable[tuple[str, str]], *, truncations: Truncations | None = None
+    task: Task, pairs: Iterable[tuple[str, str]], *, unread: Unread | None = None
 ) -> Iterator[WordWeights]:
     """Let a model read given translations, and yield its cross-attention between their words, in order.
 
     Args:
         task: an encoder-decoder with attention.
         pairs: source and target.
-        truncations: collects the lines that were too long; the words cut off have weights of 0.
+        unread: collects the lines that were not read whole; the words cut off have weights of 0.
 
     Raises:
         RequestError: the model has no cross-attention.
     """
     sites = {each.path for each in cross_sites(task)}
     for reading in read_lines(task, pairs, pattern="*cross_attention.weights"):
-        yield _between_words(task, reading, sites, truncations)
+        yield _between_words(task, reading, sites, unread)
 
 
-def _between_words(task: Task, reading: Reading, sites: set[str], truncations: Truncations | None) -> WordWeights:
+def _between_words(task: Task, reading: Reading, sites: set[str], unread: Unread | None) -> WordWeights:
     codec, line = task.codec, reading.line
     source, target = reading.source_text or "", reading.target_text
-    codec.encode_source(source, truncations=truncations, line=line + 1)
-    codec.encode_target(target, truncations=truncations, line=line + 1)
+    codec.encode_source(source, unread=unread, line=line + 1)
+    codec.encode_target(target, unread=unread, line=line + 1)
     assert codec.source is not None and codec.target is not None
     encode_source, encode_target = codec.source.encode, codec.target.encode
     source_words = word_of_symbols(source, lambda text: encode_source(codec.normalize(text)))

@@ -14,7 +14,7 @@ from heedful.data.collate import Row, collate
 from heedful.data.store import Store
 from heedful.data.stream import Stream
 from heedful.text.codec import Codec
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 
 class Batches(ABC):
@@ -91,9 +91,9 @@ class LineBatches(Batches):
 
 def _draw(encode: Callable[..., list[int]], text: str, seed: int, stored: Row) -> Row:
     """Return a segmentation drawn by the seed, or the stored one if the drawn is longer than the codec allows."""
-    cuts = Truncations()
-    drawn = encode(text, seed, truncations=cuts)
-    return stored if cuts.num_lines else drawn
+    cuts = Unread()
+    drawn = encode(text, seed, unread=cuts)
+    return stored if cuts.cut.count else drawn
 
 
 class StreamBatches(Batches):

@@ -16,7 +16,7 @@ from heedful.data.example import Example
 from heedful.data.report import ReadReport
 from heedful.text.codec import Codec
 from heedful.text.labels import LabelSet
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 
 class Store:
@@ -126,7 +126,7 @@ def _encode(codec: Codec, example: Example) -> tuple[dict[str, list[int]], str]:
     ids, too_long = {}, ""
     for side, encode in (("source", codec.encode_source), ("target", codec.encode_target)):
         if getattr(codec, side) is not None:
-            cut = Truncations()
-            ids[side] = encode(getattr(example, side) or "", truncations=cut)
-            too_long = f"with a {side} longer than {cut.limit} symbols" if cut.num_lines else too_long
+            cut = Unread()
+            ids[side] = encode(getattr(example, side) or "", unread=cut)
+            too_long = f"with a {side} longer than {cut.limit} symbols" if cut.cut.count else too_long
     return ids, too_long

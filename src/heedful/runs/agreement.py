@@ -14,7 +14,7 @@ from heedful.analysis.reading import read_lines
 from heedful.core.errors import ConfigError, DataError
 from heedful.runs.loaded import LoadedModel
 from heedful.tasks import LanguageModelling, Task
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 POINTS = "*.[vw]*"
 """Weights and values of every attention."""
@@ -89,17 +89,17 @@ def agree(model: LoadedModel, lines: Iterable[str], *, max_lines: int = MAX_LINE
     site = explaining_site(task.model)
     pairs = list(itertools.islice(_pairs(task, lines), max_lines))
     places = {pair: place for place, pair in enumerate(itertools.combinations(METHODS, 2))}
-    truncations = Truncations()
+    unread = Unread()
     found = np.full((len(pairs), len(places)), np.nan)
     for reading in read_lines(task, pairs, pattern=POINTS):
         example = task.example_of(reading.source_text, reading.target_text, reading.line + 1)
-        row = task.encode(example, truncations=truncations)
+        row = task.encode(example, unread=unread)
         with task.inference():
             accounts = account(task.model, reading, task.stack([row]))
         for one, other, tau in line_agreement(accounts):
             found[reading.line, places[one, other]] = tau
-    if truncations.num_lines:
-        print(f"heedful: {truncations.summary()} What was cut is not ranked.", file=sys.stderr)
+    if told := unread.summary("What was cut is not ranked."):
+        print(f"heedful: {told}", file=sys.stderr)
     has_case = ~np.isnan(found)
     if not has_case.any():
         raise DataError("No line has three symbols to rank. Give longer lines.")

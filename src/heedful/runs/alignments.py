@@ -30,7 +30,7 @@ from heedful.runs.loaded import LoadedModel
 from heedful.runs.training_run import RUN_LOCK
 from heedful.tasks import Prediction, Task, amend_bundle, find_bundle, open_bundle
 from heedful.tasks.bundle import ALIGNMENT
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 from heedful.training import RunFolder
 
 CHUNK_LINES = 256
@@ -72,11 +72,11 @@ def align(
 def _weights(model: LoadedModel, pairs: Iterable[tuple[str, str]], choice: AlignmentChoice) -> Iterator[Tensor]:
     """Yield the weights that count, between the words of each pair; tell of lines that were too long."""
     check_choice(choice, model.task)
-    truncations = Truncations()
-    for line in read_word_weights(model.task, pairs, truncations=truncations):
+    unread = Unread()
+    for line in read_word_weights(model.task, pairs, unread=unread):
         yield choice.weights(line)
-    if truncations.num_lines:
-        print(f"heedful: {truncations.summary()} What was cut has no links.", file=sys.stderr)
+    if told := unread.summary("What was cut has no links."):
+        print(f"heedful: {told}", file=sys.stderr)
 
 
 def align_predictions(

@@ -24,7 +24,7 @@ from heedful.data.readers import data_paths, read_examples
 from heedful.data.report import ReadReport
 from heedful.runs.heads_input import HeadsData, HeadsInput
 from heedful.runs.loaded import LoadedModel, load
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 FREQUENCY_LINES = 20_000
 """So many lines, drawn from all of the training data, tell how frequent a token is."""
@@ -83,10 +83,10 @@ def _names(bundles: Sequence[Path | str]) -> list[str]:
 def _describe(model: LoadedModel, name: str, lines: list[Line], gold: list[Line] | None, min_cases: int) -> HeadsReport:
     has_target = model.task.codec.target is not None
     frequencies, told = _frequencies(model, lines)
-    truncations = Truncations()
-    cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases, truncations=truncations)
-    if truncations.num_lines:
-        print(f"heedful: {name}: {truncations.summary()} What was cut is not looked at.", file=sys.stderr)
+    unread = Unread()
+    cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases, unread=unread)
+    if told := unread.summary("What was cut is not looked at."):
+        print(f"heedful: {name}: {told}", file=sys.stderr)
     if gold is not None:
         cards = _with_alignment(model, cards, gold, min_cases)
     is_given = any(each.target is not None for each in lines)

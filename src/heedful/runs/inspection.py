@@ -25,7 +25,7 @@ from heedful.data.example import Example
 from heedful.runs.head_names import parse_heads
 from heedful.runs.loaded import LoadedModel, load
 from heedful.tasks.bundle import version
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 NUM_SILENCED = 6
 """Heads that are silenced without being asked for: of each word the one that did most for it, the strongest first; each
@@ -227,11 +227,11 @@ def _read(model: LoadedModel, source: str, target: str | None) -> tuple[Reading,
     pair: tuple[str | None, str | None] = (source, target)
     if task.codec.source is None:
         pair = (None, source + (target or ""))
-    truncations = Truncations()
+    unread = Unread()
     example = Example(source=source, line=1) if pair[1] is None else task.example_of(pair[0], pair[1], 1)
-    task.encode(example, truncations=truncations)
+    task.encode(example, unread=unread)
     (reading,) = read_lines(task, [pair], pattern="*")
-    notes = [truncations.summary()] if truncations.num_lines else []
+    notes = [told] if (told := unread.summary()) else []
     for each in notes:
         print(f"heedful: {each}", file=sys.stderr)
     return reading, notes

@@ -17,7 +17,7 @@ from heedful.runs.facts import RunFacts, info
 from heedful.search.config import AnySearchConfig, BeamConfig, GreedyConfig, LimitsConfig
 from heedful.tasks import Evaluation, Prediction, TargetScore, Task, open_bundle, restore_task
 from heedful.tasks.bundle import CONFIG, Bundle, version
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 if TYPE_CHECKING:
     from heedful.runs.inspection import Inspection
@@ -64,7 +64,7 @@ class LoadedModel:
             max_rows: lines in a batch at most; it changes speed alone.
             chunk_lines: lines read before the first prediction is given.
         """
-        truncations = Truncations()
+        unread = Unread()
         search = adjust_search(self.task.search, beam_size, num_best)
         yield from self.task.predict(
             lines,
@@ -72,9 +72,9 @@ class LoadedModel:
             prefixes=prefixes,
             max_rows=max_rows,
             chunk_lines=chunk_lines,
-            truncations=truncations,
+            unread=unread,
         )
-        _report(truncations)
+        _report(unread)
 
     def stream(self, line: str) -> Iterator[str]:
         """Yield the output for a line in pieces, each as soon as it is certain.
@@ -91,9 +91,9 @@ class LoadedModel:
         Args:
             pairs: source and target (or label); a language model takes None as source.
         """
-        truncations = Truncations()
-        yield from self.task.score(pairs, truncations=truncations)
-        _report(truncations)
+        unread = Unread()
+        yield from self.task.score(pairs, unread=unread)
+        _report(unread)
 
     def evaluate(self, split: str = "test") -> Evaluation:
         """Measure the model on a split of the data that its configuration names.
@@ -102,10 +102,10 @@ class LoadedModel:
             ConfigError: there is no such split.
             DataError: the data cannot be read.
         """
-        truncations = Truncations()
+        unread = Unread()
         examples = read_split(self.config.task.data, split, Path.cwd())
-        evaluation = self.task.evaluate(examples, split, truncations=truncations)
-        _report(truncations)
+        evaluation = self.task.evaluate(examples, split, unread=unread)
+        _report(unread)
         return evaluation
 
     def inspect(self, source: str, target: str | None = None, **options: Any) -> "Inspection":
@@ -187,6 +187,6 @@ def adjust_search(search: AnySearchConfig, beam_size: int | None, num_best: int 
     return BeamConfig(**{**values, "beam_size": max(size, wanted), "num_best": wanted})
 
 
-def _report(truncations: Truncations) -> None:
-    if truncations.num_lines:
-        print(f"heedful: {truncations.summary()}", file=sys.stderr)
+def _report(unread: Unread) -> None:
+    if told := unread.summary():
+        print(f"heedful: {told}", file=sys.stderr)

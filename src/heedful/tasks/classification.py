@@ -20,7 +20,7 @@ from heedful.tasks.rows import Row
 from heedful.tasks.task import Task
 from heedful.text.codec import Codec
 from heedful.text.labels import LabelSet
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 
 class ClassificationConfig(TaskConfig):
@@ -81,9 +81,9 @@ class Classification(Task):
         """``loss`` and the metrics."""
         return {"loss": False} | {each.name: each.is_higher_better for each in self.metrics}
 
-    def encode(self, example: Example, *, seed: int | None = None, truncations: Truncations | None = None) -> Row:
+    def encode(self, example: Example, *, seed: int | None = None, unread: Unread | None = None) -> Row:
         """Return source symbols and the label's index."""
-        source = self.codec.encode_source(example.source or "", seed, truncations=truncations, line=example.line)
+        source = self.codec.encode_source(example.source or "", seed, unread=unread, line=example.line)
         label = None if example.label is None else self.classes.index(example.label, example.path, example.line)
         return Row(line=example.line - 1, source=source, label=label)
 

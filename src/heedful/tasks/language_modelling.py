@@ -20,7 +20,7 @@ from heedful.tasks.config import TaskConfig
 from heedful.tasks.outcome import Evaluation, Measured
 from heedful.tasks.rows import Row, group_rows
 from heedful.tasks.writing import WritingTask
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 SAMPLE_TEMPERATURES = (0.5, 0.8, 1.0)
 
@@ -69,10 +69,10 @@ class LanguageModelling(WritingTask):
         """The loss and the perplexities."""
         return dict.fromkeys(("loss", "nats_per_character", "perplexity", "word_perplexity"), False)
 
-    def encode(self, example: Example, *, seed: int | None = None, truncations: Truncations | None = None) -> Row:
+    def encode(self, example: Example, *, seed: int | None = None, unread: Unread | None = None) -> Row:
         """Return the text's symbols; a line to be continued stands in `Example.source`."""
         text = example.target if example.target is not None else example.source or ""
-        ids = self.codec.encode_target(text, seed, truncations=truncations, line=example.line)
+        ids = self.codec.encode_target(text, seed, unread=unread, line=example.line)
         return Row(line=example.line - 1, target=ids[:-1] if self.config.is_stream else ids)
 
     def beginning(self, row: Row) -> list[int]:
@@ -103,7 +103,7 @@ class LanguageModelling(WritingTask):
         split: str,
         *,
         search: AnySearchConfig | None = None,
-        truncations: Truncations | None = None,
+        unread: Unread | None = None,
     ) -> Evaluation:
         """Measure how well the text is foretold: every symbol once, in a stream with half a window before it."""
         start_s = time.perf_counter()
@@ -111,7 +111,7 @@ class LanguageModelling(WritingTask):
         if self.config.is_stream:
             windows = self._windows(texts)
         else:
-            windows = [(self.encode(each, truncations=truncations), 0) for each in examples]
+            windows = [(self.encode(each, unread=unread), 0) for each in examples]
         total = count = 0.0
         with self.inference():
             for first in sorted({first for _, first in windows}):

@@ -24,7 +24,7 @@ from heedful.tasks.outcome import Candidate, Evaluation, Measured, Prediction, T
 from heedful.tasks.rows import MAX_ROWS, Row, group_rows, stack_rows
 from heedful.text.codec import Codec
 from heedful.text.labels import LabelSet
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 CHUNK_LINES = 1024
 BLANK = (Candidate("", 0.0, 0.0),)
@@ -79,13 +79,13 @@ class Task(ABC):
         self.codec.save(folder)
 
     @abstractmethod
-    def encode(self, example: Example, *, seed: int | None = None, truncations: Truncations | None = None) -> Row:
+    def encode(self, example: Example, *, seed: int | None = None, unread: Unread | None = None) -> Row:
         """Return an example as ids; a side it lacks stays None.
 
         Args:
             example: a source, and for training its target or label.
             seed: draws the segmentation where the tokenizer has several; None takes the best.
-            truncations: collects the cuts of texts that are too long.
+            unread: collects what is not read: cuts, unknown symbols.
         """
 
     @abstractmethod
@@ -167,7 +167,7 @@ class Task(ABC):
         prefixes: Iterable[str] | None = None,
         max_rows: int = MAX_ROWS,
         chunk_lines: int = CHUNK_LINES,
-        truncations: Truncations | None = None,
+        unread: Unread | None = None,
     ) -> Iterator[Prediction]:
         """Yield one prediction a line, in order; a blank line gives a blank text and never meets the model.
 
@@ -177,7 +177,7 @@ class Task(ABC):
             prefixes: what the output of each line must begin with, blank for nothing; absent means nothing.
             max_rows: lines in a batch at most.
             chunk_lines: lines that are read, sorted by length and predicted before the first of them is yielded.
-            truncations: collects the lines that were too long.
+            unread: collects the lines that were not read whole.
 
         Raises:
             RequestError: prefixes, but the task writes no text that could begin with them.
@@ -186,7 +186,7 @@ class Task(ABC):
         begun = ((text, "") for text in lines) if prefixes is None else zip(lines, prefixes, strict=True)
         numbered = enumerate(begun)
         for chunk in chunks(numbered, chunk_lines):
-            rows = [self._row(text, prefix, n, truncations) for n, (text, prefix) in chunk if text.strip()]
+            rows = [self._row(text, prefix, n, unread) for n, (text, prefix) in chunk if text.strip()]
             found: dict[int, tuple[Candidate, ...]] = {}
             with self.inference():
                 for group in group_rows(rows, max_rows):
@@ -195,8 +195,8 @@ class Task(ABC):
             for number, (text, _) in chunk:
                 yield Prediction(number, text, found.get(number, BLANK))
 
-    def _row(self, text: str, prefix: str, number: int, truncations: Truncations | None) -> Row:
-        row = self.encode(Example(source=text, line=number + 1), truncations=truncations)
+    def _row(self, text: str, prefix: str, number: int, unread: Unread | None) -> Row:
+        row = self.encode(Example(source=text, line=number + 1), unread=unread)
         return self.begin(row, prefix) if prefix else row
 
     def begin(self, row: Row, prefix: str) -> Row:
@@ -220,19 +220,17 @@ class Task(ABC):
         if prediction.text:
             yield prediction.text
 
-    def score(
-        self, pairs: Iterable[tuple[str | None, str]], *, truncations: Truncations | None = None
-    ) -> Iterator[TargetScore]:
+    def score(self, pairs: Iterable[tuple[str | None, str]], *, unread: Unread | None = None) -> Iterator[TargetScore]:
         """Yield how probable the model finds each given target, in order.
 
         Args:
             pairs: source (None for a language model) and target, or label.
-            truncations: collects the lines that were too long.
+            unread: collects the lines that were not read whole.
         """
         numbered = enumerate(pairs)
         for chunk in chunks(numbered, CHUNK_LINES):
             rows = [
-                self.encode(self.example_of(source, target, number + 1), truncations=truncations)
+                self.encode(self.example_of(source, target, number + 1), unread=unread)
                 for number, (source, target) in chunk
             ]
             targets = {number: target for number, (_, target) in chunk}
@@ -255,7 +253,7 @@ class Task(ABC):
         split: str,
         *,
         search: AnySearchConfig | None = None,
-        truncations: Truncations | None = None,
+        unread: Unread | None = None,
     ) -> Evaluation:
         """Predict every source and compare with what is right; compute the loss of the given targets too.
 
@@ -263,11 +261,11 @@ class Task(ABC):
             examples: with targets or labels; references of one source already taken together where that is wished.
             split: the data's name.
             search: how outputs are searched; absent means as configured.
-            truncations: collects the lines that were too long.
+            unread: collects the lines that were not read whole.
         """
         start_s = time.perf_counter()
         sources = [each.source or "" for each in examples]
-        predictions = tuple(self.predict(sources, search=search, truncations=truncations))
+        predictions = tuple(self.predict(sources, search=search, unread=unread))
         elapsed_s = time.perf_counter() - start_s
         references = tuple(self.accepted(each) for each in examples)
         measured = [self.held_out_loss(examples), *self.measure([each.text for each in predictions], references)]

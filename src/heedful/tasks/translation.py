@@ -15,7 +15,7 @@ from heedful.tasks.config import TaskConfig
 from heedful.tasks.outcome import Measured
 from heedful.tasks.rows import Row
 from heedful.tasks.writing import WritingTask
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 
 class TranslationConfig(TaskConfig):
@@ -61,17 +61,13 @@ class Translation(WritingTask):
         """``loss`` and the metrics."""
         return {"loss": False} | {each.name: each.is_higher_better for each in self.metrics}
 
-    def encode(self, example: Example, *, seed: int | None = None, truncations: Truncations | None = None) -> Row:
+    def encode(self, example: Example, *, seed: int | None = None, unread: Unread | None = None) -> Row:
         """Return source and target symbols."""
         source, target = example.source, example.target
         return Row(
             line=example.line - 1,
-            source=None
-            if source is None
-            else self.codec.encode_source(source, seed, truncations=truncations, line=example.line),
-            target=None
-            if target is None
-            else self.codec.encode_target(target, seed, truncations=truncations, line=example.line),
+            source=None if source is None else self.codec.encode_source(source, seed, unread=unread, line=example.line),
+            target=None if target is None else self.codec.encode_target(target, seed, unread=unread, line=example.line),
         )
 
     def begin(self, row: Row, prefix: str) -> Row:

@@ -14,7 +14,7 @@ from heedful.text.lines import escape_line, read_lines
 from heedful.text.normalization import normalize
 from heedful.text.subword import SubwordConfig, SubwordTokenizer
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 from heedful.text.word import WordConfig, WordTokenizer
 from heedful.text.wordpiece import WordPieceConfig, WordPieceTokenizer
 
@@ -31,7 +31,7 @@ __all__ = [
     "SubwordTokenizer",
     "TextConfig",
     "Tokenizer",
-    "Truncations",
+    "Unread",
     "WordConfig",
     "WordPieceConfig",
     "WordPieceTokenizer",

@@ -1,7 +1,6 @@
 """The codec of a model: how its source and target texts become rows of ids, and ids become text again."""
 
 import hashlib
-import itertools
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,13 +9,13 @@ from pydantic import Field
 
 from heedful.core.config import Config, parse_config
 from heedful.core.errors import BundleError, ConfigError, DataError
-from heedful.core.symbols import BOS_ID, EOS_ID
+from heedful.core.symbols import BOS_ID, EOS_ID, UNK_ID
 from heedful.text.catalogue import AnyTokenizerConfig, load_tokenizer, train_tokenizer
 from heedful.text.normalization import Normalization, normalize
 from heedful.text.saved import damaged, read_json, write_json
 from heedful.text.subword import SubwordConfig
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.truncation import Truncations
+from heedful.text.unread import Unread
 
 _FILE = "codec.json"
 
@@ -100,27 +99,27 @@ class Codec:
         return self.config.normalize(text)
 
     def encode_source(
-        self, text: str, seed: int | None = None, *, truncations: Truncations | None = None, line: int | None = None
+        self, text: str, seed: int | None = None, *, unread: Unread | None = None, line: int | None = None
     ) -> list[int]:
         """Return the row of a source: its symbols, then EOS.
 
         Args:
             text: the source; a blank one gives EOS alone.
             seed: draws the segmentation, where the tokenizer has several; None takes the best one.
-            truncations: collects the cut, if the text is too long.
+            unread: collects what is not read: the cut of a text that is too long, unknown symbols.
             line: the text's line number, for that report.
         """
         assert self.source is not None, "this codec has no source"
         ids = self._symbols(self.source, text, seed)
-        return [*_cut(ids, self.config.max_source_length, truncations, line), EOS_ID]
+        return [*_read(ids, self.config.max_source_length, unread, line), EOS_ID]
 
     def encode_target(
-        self, text: str, seed: int | None = None, *, truncations: Truncations | None = None, line: int | None = None
+        self, text: str, seed: int | None = None, *, unread: Unread | None = None, line: int | None = None
     ) -> list[int]:
         """Return the row of a target: BOS, its symbols, then EOS. Arguments as for `encode_source`."""
         assert self.target is not None, "this codec has no target"
         ids = self._symbols(self.target, text, seed)
-        return [BOS_ID, *_cut(ids, self.config.max_target_length, truncations, line), EOS_ID]
+        return [BOS_ID, *_read(ids, self.config.max_target_length, unread, line), EOS_ID]
 
     def target_symbols(self, text: str) -> list[int]:
         """Return the symbols of a target of any length, without BOS and EOS: for streams and forced beginnings."""
@@ -229,9 +228,12 @@ def _texts(pairs: Iterable[Pair], sides: tuple[int, ...], config: TextConfig) ->
     return (config.normalize(pair[side] or "") for pair in pairs for side in sides)
 
 
-def _cut(ids: list[int], limit: int, truncations: Truncations | None, line: int | None) -> Iterable[int]:
-    if len(ids) <= limit:
-        return ids
-    if truncations is not None:
-        truncations.add(len(ids), limit, line)
-    return itertools.islice(ids, limit)
+def _read(ids: list[int], limit: int, unread: Unread | None, line: int | None) -> list[int]:
+    """Return what is read of a line's ids, and note what is not."""
+    read = ids[:limit]
+    if unread is not None:
+        if len(ids) > limit:
+            unread.add_cut(len(ids), limit, line)
+        if UNK_ID in read:
+            unread.unknown.add(line)
+    return read
