@@ -15,7 +15,7 @@ from pathlib import Path
 LENGTHS = (10, 20, 50, 100, 150, 200, 300, 400)
 TRAINED = (5, 100)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-NUM_KEYS, NUM_VALUES = 500, 26
+NUM_KEYS, NUM_VALUES = 200, 26
 
 
 def reverse(generator: random.Random, length: int) -> tuple[str, str]:

@@ -73,6 +73,13 @@ def test_scaled_dot_by_hand() -> None:
     torch.testing.assert_close(score_of(make("scaled_dot", 2, 2)), torch.tensor([11.0, -1.5]).double() / 2**0.5)
 
 
+def test_bilinear_starts_near_the_dot_where_widths_agree() -> None:
+    torch.manual_seed(2)
+    weight = make("bilinear", 64, 64).weight
+    assert (weight - torch.eye(64)).abs().max() < 0.05
+    assert make("bilinear", 64, 32).weight.shape == (64, 32)
+
+
 def test_bilinear_by_hand() -> None:
     score = fill(make("bilinear", 2, 2), weight=[[1, 0], [1, 1]])
     assert score_of(score).tolist() == [3 + 2 * 7, 0.5 + 2 * -0.5]

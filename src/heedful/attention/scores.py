@@ -123,12 +123,19 @@ class ScaledDotScore(Score):
 
 
 class BilinearScore(Score):
-    """``q . W k`` (Luong et al. 2015, section 3.1, "general"); ``W k`` is prepared, so a step is a dot."""
+    """``q . W k`` (Luong et al. 2015, section 3.1, "general"); ``W k`` is prepared, so a step is a dot.
+
+    Where both are of one width, ``W`` starts as the identity with a little noise, so the score starts as the dot, which
+    needs not learn first that like goes with like.
+    """
 
     def __init__(self, config: BilinearScoreConfig, query_dim: int, key_dim: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(query_dim, key_dim))
         nn.init.xavier_uniform_(self.weight)
+        if query_dim == key_dim:
+            with torch.no_grad():
+                self.weight.mul_(0.1).diagonal().add_(1)
 
     def prepare(self, keys: Float[Tensor, "B K D"]) -> Float[Tensor, "B K I"]:
         """Return ``W k``."""
