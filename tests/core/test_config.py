@@ -60,5 +60,12 @@ def test_settings_change_copies_of_tables() -> None:
     assert values == {"shape": {"kind": "round"}, "title": "x"}
 
 
+def test_null_takes_a_key_away() -> None:
+    values = {"training": {"validate_minutes": 6}, "title": "x"}
+    changed = apply_settings(values, ["training.validate_minutes=null", "absent=null", "title='null'"])
+    assert changed == {"training": {}, "title": "null"}
+    assert values["training"] == {"validate_minutes": 6}
+
+
 def test_none_is_an_absent_key() -> None:
     assert write_toml({"a": None, "b": {"c": None, "d": (1, 2)}}) == "[b]\nd = [\n    1,\n    2,\n]\n"

@@ -162,6 +162,7 @@ class _Draft:
         for place, (head, line) in enumerate(zip(self.heads, self.lines, strict=True), start=1):
             if head > len(self.forms) or head == place:
                 raise DataError(f"word {place} has the head {head}, which cannot be.", self.path, line)
+        self._check_tree()
         self._take_apart()
         text = _joined(self.units) if self.text is None else self.text
         words = zip(self.forms, self.heads, self.relations, self.units_of, strict=True)
@@ -173,6 +174,21 @@ class _Draft:
             path=self.path,
             line=self.line,
         )
+
+    def _check_tree(self) -> None:
+        """See that heads lead from every word to the root, not round in a circle."""
+        is_rooted = {0}
+        for place, line in enumerate(self.lines, start=1):
+            way: dict[int, None] = {}  # in order, and quick to look into
+            at = place
+            while at not in is_rooted:
+                if at in way:
+                    walked = list(way)
+                    words = ", ".join(map(str, sorted(walked[walked.index(at) :])[:9]))
+                    raise DataError(f"heads lead round in a circle: words {words}.", self.path, line)
+                way[at] = None
+                at = self.heads[at - 1]
+            is_rooted.update(way)
 
     def _take_apart(self) -> None:
         """Make units of the words of each multiword token that is nothing but its words put together."""

@@ -156,6 +156,8 @@ def _without_none(value: Any) -> Any:
 def apply_settings(values: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     """Return the values with ``a.b=value`` settings applied; a value is TOML if it parses, else a plain string.
 
+    ``a.b=null`` takes the key away, so that its default holds: TOML itself has no word for nothing.
+
     Raises:
         ConfigError: a setting has no ``=``, or steps into something that is no table.
     """
@@ -170,7 +172,10 @@ def apply_settings(values: dict[str, Any], settings: Iterable[str]) -> dict[str,
             table = table.setdefault(parent, {})
             if not isinstance(table, dict):
                 raise ConfigError(f"`{key}` cannot be set: `{parent}` is no table.")
-        table[last] = _parse_value(text)
+        if text.strip() == "null":
+            table.pop(last, None)
+        else:
+            table[last] = _parse_value(text)
     return result
 
 
