@@ -1,9 +1,10 @@
-"""Where a fixed vector breaks and attention does not: scores by source length, for five models of one training time.
+"""Where a fixed vector breaks and attention does not: scores by source length, for five models, each trained briefly.
 
 Two settings: (i) package descriptions English to German (debian-ddtp), the shipped recipes ``bottleneck-*``, which
 split by package so that neighbouring paragraphs stay together; of each length as many test lines as there are, 200 at
 most; (ii) synthetic recall (``recall.py``), trained on up to 100 tokens and tested on up to 400. The claim is that of
-Bahdanau et al. 2015, section 5.2. Resumable, as ``quality.py``; about four hours in all on two cores.
+Bahdanau et al. 2015, section 5.2. Resumable, as ``quality.py``; about three hours in all on one core. No row has more
+than 15 minutes; the table says how many each had, for what is learnt to perfection in four needs no more.
 
     python benchmarks/bottleneck.py
     python benchmarks/bottleneck.py --only reverse --models dot --minutes 0.5 --try
