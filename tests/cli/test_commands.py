@@ -130,6 +130,18 @@ def test_what_fails_exits_with_1(run: Terminal, tmp_path: Path, reverser: Path) 
     assert run.out == "ba\n", "what came before the fault is answered"
 
 
+def test_outputs_begin_as_asked(run: Terminal, tmp_path: Path, reverser: Path) -> None:
+    prefixes = tmp_path / "prefixes.txt"
+    prefixes.write_text("b\n\n", "utf-8")
+    assert run("predict", reverser, "--prefixes", prefixes, text=b"abcd\nabcd\n") == 0
+    first, second = run.out.splitlines()
+    assert first.startswith("b") and second == "dcba"
+    assert run("predict", reverser, "--prefixes", prefixes, text=b"abcd\n\nab\n") == 1
+    assert "There is no prefix 3. Give a prefix for each line, blank for nothing." in run.err
+    assert run("predict", reverser, "--prefixes", "-", text=b"b\n") == 2
+    assert "Standard input can be read only once" in run.err
+
+
 def test_a_reader_that_leaves_is_no_error(reverser: Path) -> None:
     command = f"yes ab | {sys.executable} -m heedful predict {reverser} | head -n 2"
     finished = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True)

@@ -6,7 +6,7 @@ import pytest
 from tests.runs.samples import TINY_TRANSFORMER, reversal, words, write_tsv
 
 from heedful import runs
-from heedful.core.errors import BundleError, ConfigError
+from heedful.core.errors import BundleError, ConfigError, RequestError
 from heedful.tasks.bundle import open_bundle
 from heedful.training import SilentReporter
 
@@ -55,8 +55,10 @@ def test_a_forced_beginning_is_kept_and_gone_on_from(reverser: Path) -> None:
     assert first.text.startswith("b") and second.text == "dcba" and blank.text == ""
     forced = next(model.score([("abcd", first.text)]))
     assert first.candidates[0].log_prob == pytest.approx(forced.log_prob, abs=1e-4)
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(RequestError, match=r"There is no prefix 2\. Give a prefix for each line, blank for nothing"):
         list(model.predict(["abcd", "ab"], prefixes=["a"]))
+    with pytest.raises(RequestError, match="There is no line 1"):
+        list(model.predict([], prefixes=["a"]))
 
 
 def test_a_stream_joined_is_the_greedy_prediction(reverser: Path) -> None:

@@ -1,5 +1,6 @@
 """``heedful predict``."""
 
+import contextlib
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +26,12 @@ def predict(
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = None,
     n_best: Annotated[int | None, typer.Option("--n-best", help="Candidates written for each line.")] = None,
+    prefixes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What each line's output must begin with, one a line, blank for nothing; - is stdin."
+        ),
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write each candidate's score too.")] = False,
     alignments: Annotated[
         bool,
@@ -42,11 +49,14 @@ def predict(
     """Read lines, write one line for each, in order. A blank line stays blank."""
     from heedful import runs
 
+    runs.check_stdin(file or Path("-"), prefixes)
     model = runs.load(run, settings=settings or [])
-    with runs.open_lines(file) as lines:
+    with contextlib.ExitStack() as opened:
+        lines = opened.enter_context(runs.open_lines(file))
+        begun = None if prefixes is None else opened.enter_context(runs.open_lines(prefixes))
         # A person at a terminal is answered at once; files are read in chunks, so that like lengths go together.
         chunk_lines = 1 if file is None and sys.stdin.isatty() else 1024
-        predictions = model.predict(lines, beam_size=beam, num_best=n_best, chunk_lines=chunk_lines)
+        predictions = model.predict(lines, beam_size=beam, num_best=n_best, prefixes=begun, chunk_lines=chunk_lines)
         if alignments:
             predictions = runs.align_predictions(model, predictions, chunk_lines=chunk_lines)
         for text in runs.format_predictions(predictions, output_format.value, with_scores=scores):

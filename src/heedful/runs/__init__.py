@@ -14,6 +14,7 @@ _HOMES = {
     "align": "alignments",
     "align_predictions": "alignments",
     "check_outputs": "outputs",
+    "check_stdin": "streams",
     "choose_alignment": "alignments",
     "choose_unsupervised": "alignments",
     "cost": "cost_measuring",

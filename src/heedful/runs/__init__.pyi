@@ -34,6 +34,7 @@ from heedful.runs.pruning_report import Pruning as Pruning
 from heedful.runs.pruning_run import prune as prune
 from heedful.runs.recipes import list_recipes as list_recipes
 from heedful.runs.spelling_demo import demo as demo
+from heedful.runs.streams import check_stdin as check_stdin
 from heedful.runs.streams import format_predictions as format_predictions
 from heedful.runs.streams import open_lines as open_lines
 from heedful.runs.streams import read_pairs as read_pairs

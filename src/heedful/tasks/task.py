@@ -180,11 +180,9 @@ class Task(ABC):
             unread: collects the lines that were not read whole.
 
         Raises:
-            RequestError: prefixes, but the task writes no text that could begin with them.
-            ValueError: there are not as many prefixes as lines.
+            RequestError: prefixes, but the task writes no text that could begin with them, or not as many as lines.
         """
-        begun = ((text, "") for text in lines) if prefixes is None else zip(lines, prefixes, strict=True)
-        numbered = enumerate(begun)
+        numbered = enumerate(_begun(lines, prefixes))
         for chunk in chunks(numbered, chunk_lines):
             rows = [self._row(text, prefix, n, unread) for n, (text, prefix) in chunk if text.strip()]
             found: dict[int, tuple[Candidate, ...]] = {}
@@ -288,3 +286,15 @@ class Task(ABC):
             Sample(each.source, " | ".join(references), each.text)
             for each, references in itertools.islice(columns, num_samples)
         ]
+
+
+def _begun(lines: Iterable[str], prefixes: Iterable[str] | None) -> Iterator[tuple[str, str]]:
+    """Yield each line with what its output must begin with."""
+    if prefixes is None:
+        yield from ((text, "") for text in lines)
+        return
+    for number, (text, prefix) in enumerate(itertools.zip_longest(lines, prefixes), start=1):
+        if text is None or prefix is None:
+            lacking = "line" if text is None else "prefix"
+            raise RequestError(f"There is no {lacking} {number}. Give a prefix for each line, blank for nothing.")
+        yield text, prefix
