@@ -161,7 +161,7 @@ def render(values: dict[str, Any]) -> str:
             ]
             for row in rows
         ]
-        parts += [f"## {title}\n", table(["", *lengths, "parameters", "minutes"], cells), footer(rows[-1])]
+        parts += [f"## {title}\n", table(["", *lengths, "parameters", "minutes"], cells), footer(*rows)]
     parts.append("![Scores by source length](../../docs/images/bottleneck.png)\n")
     return "\n".join(parts)
 

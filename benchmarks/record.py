@@ -107,10 +107,13 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def footer(values: dict[str, Any]) -> str:
-    """Return the lines under a table that say how to make it again."""
-    versions = ", ".join(f"{name} {version}" for name, version in values["versions"].items())
-    return (
-        f"\nMade by `{values['command']}` at commit {values['commit']} on {values['date']}.\n"
-        f"Machine: {values['machine']}. Python {values['python']}, {versions}.\n"
-    )
+def footer(*rows: dict[str, Any]) -> str:
+    """Return the lines under a table that say how to make it again: all commands and machines of its rows."""
+    made = dict.fromkeys(f"Made by `{row['command']}` at commit {row['commit']} on {row['date']}." for row in rows)
+    machines = dict.fromkeys(_machine(row) for row in rows)
+    return "\n" + "  \n".join([*made, *machines]) + "\n"
+
+
+def _machine(row: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
+    return f"Machine: {row['machine']}. Python {row['python']}, {versions}."
