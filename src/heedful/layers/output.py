@@ -36,4 +36,8 @@ class OutputLayer(nn.Module):
     def log_probs(self, hidden: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows V"]:
         """Return log-probabilities in float32 (in float64 for float64)."""
         logits = functional.linear(hidden, self.weight, self.bias)
-        return (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
+        wide = logits if logits.dtype == torch.float64 else logits.float()
+        if torch.is_grad_enabled():
+            return wide.log_softmax(-1)
+        # In place: in a search this is the largest tensor of a step, and fresh memory costs as much as the softmax.
+        return torch.log_softmax(wide, -1, out=wide)
