@@ -85,8 +85,8 @@ def _describe(model: LoadedModel, name: str, lines: list[Line], gold: list[Line]
     frequencies, told = _frequencies(model, lines)
     unread = Unread()
     cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases, unread=unread)
-    if told := unread.summary("What was cut is not looked at."):
-        print(f"heedful: {name}: {told}", file=sys.stderr)
+    if missed := unread.summary("What was cut is not looked at."):
+        print(f"heedful: {name}: {missed}", file=sys.stderr)
     if gold is not None:
         cards = _with_alignment(model, cards, gold, min_cases)
     is_given = any(each.target is not None for each in lines)
