@@ -73,4 +73,4 @@ def test_a_long_line_is_cut_and_reported(model: LoadedModel, capsys: pytest.Capt
 
 def test_symbols_never_seen_are_reported(model: LoadedModel, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(list(model.predict(["ab", "aΩb", ""]))) == 3
-    assert "1 line holds symbols that the model has never seen" in capsys.readouterr().err
+    assert "1 line holds symbols that the vocabulary lacks" in capsys.readouterr().err

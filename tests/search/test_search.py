@@ -10,8 +10,6 @@ from tests.search.toy import ToyMemory, log_prob_of, start, step, toy
 from heedful.core.errors import ConfigError, RequestError
 from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from heedful.search import BeamConfig, GreedyConfig, Hypothesis, SamplingConfig, search, stream
-from heedful.search.beam import beam_search
-from heedful.search.constraints import Constraints
 
 SOURCE_LENGTHS = torch.tensor([2, 1, 3, 3, 2])
 
@@ -60,25 +58,6 @@ def test_wide_beam_is_exhaustive(penalties: dict) -> None:
         assert [each.score for each in found[row]] == pytest.approx([score for score, _ in expected], abs=1e-5)
 
 
-@pytest.mark.parametrize("penalties", PENALTIES)
-@pytest.mark.parametrize("sharpness", [0.5, 3.0])
-def test_early_stop_changes_nothing(penalties: dict, sharpness: float) -> None:
-    memory = toy(5, 11, seed=2, sharpness=sharpness)
-    calls = {"certain": 0, "never": 0}
-    found = {}
-    for early in calls:
-
-        def counted(ids, memory, state, early=early):
-            calls[early] += ids.numel()
-            return step(ids, memory, state)
-
-        config = BeamConfig(beam_size=5, num_best=2, max_length=13, early_stop=early, **penalties)
-        constraints = Constraints.build(config, 5, torch.device("cpu"))
-        found[early] = beam_search(counted, memory, start(memory), config, constraints, source_lengths=SOURCE_LENGTHS)
-    assert found["certain"] == found["never"]
-    assert calls["certain"] <= calls["never"]
-
-
 def test_a_finished_hypothesis_keeps_its_place() -> None:
     memory = toy(1, 6, seed=1)
     memory.table[:] = torch.tensor([1e-9, 1e-9, 1e-9, 0.5, 0.3, 0.2]).log()
@@ -86,47 +65,6 @@ def test_a_finished_hypothesis_keeps_its_place() -> None:
     # The second step has one place left, and its best continuation ends; (4, 4) would have scored better.
     assert score_of(memory, 0, (4, 4), config) > score_of(memory, 0, (4,), config) > score_of(memory, 0, (), config)
     assert [each.ids for each in find(memory, config)[0]] == [(4,), ()]
-
-
-def count_steps(memory, config: BeamConfig) -> int:
-    """Search, and return how many hypotheses were computed in all its steps."""
-    calls = []
-
-    def counted(ids, memory, state):
-        calls.append(ids.numel())
-        return step(ids, memory, state)
-
-    constraints = Constraints.build(config, memory.table.shape[0], torch.device("cpu"))
-    beam_search(counted, memory, start(memory), config, constraints)
-    return sum(calls)
-
-
-def test_early_stop_spares_steps() -> None:
-    memory = toy(5, 11, seed=3, sharpness=3.0)
-    words = {"beam_size": 5, "length_penalty": "none", "max_length": 29}
-    assert count_steps(memory, BeamConfig(**words)) < count_steps(memory, BeamConfig(early_stop="never", **words))
-
-
-def test_a_likely_stop_gives_up_what_only_gains_by_growing_much() -> None:
-    """An unlikely first symbol that then goes on for ever: divided by its length, the longest output is the best."""
-    memory = toy(1, 6, seed=1)
-    memory.table[:, :, BOS_ID] = torch.tensor([1e-9, 1e-9, 1e-9, 0.6, 0.05, 1e-9]).log()
-    memory.table[:, :, 4] = torch.tensor([1e-9, 1e-9, 1e-9, 0.01, 0.99, 1e-9]).log()
-    words = {"beam_size": 2, "length_penalty": "average", "length_alpha": 1.0, "max_length": 40}
-    certain, likely = (BeamConfig(early_stop=each, **words) for each in ("certain", "likely"))
-    assert find(memory, certain)[0][0].ids == (4,) * 40
-    assert find(memory, likely)[0][0].ids == ()
-    assert count_steps(memory, likely) < count_steps(memory, certain) / 10
-
-
-@pytest.mark.parametrize("penalties", PENALTIES)
-def test_a_likely_stop_computes_no_more_and_never_finds_better(penalties: dict) -> None:
-    memory = toy(5, 11, seed=6, sharpness=3.0)
-    words = {"beam_size": 4, "num_best": 2, "max_length": 15, **penalties}
-    certain, likely = (BeamConfig(early_stop=each, **words) for each in ("certain", "likely"))
-    found = [find(memory, each, source_lengths=SOURCE_LENGTHS) for each in (certain, likely)]
-    for best, other in zip(*found, strict=True):
-        assert other[0].score <= best[0].score
 
 
 @pytest.mark.parametrize("penalties", PENALTIES)

@@ -71,7 +71,7 @@ def test_unknown_symbols_are_reported() -> None:
     codec.encode_source("Ωaus", unread=unread, line=2)
     assert unread.unknown.count == 1 and unread.unknown.first == [2]
     assert unread.summary() == (
-        "1 line holds symbols that the model has never seen, all read as one unknown symbol (line 2)."
+        "1 line holds symbols that the vocabulary lacks, all read as one unknown symbol (line 2)."
     )
     for line in range(3, 10):
         codec.encode_source("Ω", unread=unread, line=line)

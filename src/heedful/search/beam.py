@@ -27,7 +27,7 @@ from heedful.search.penalties import LengthPenalty, coverage_penalty
 LIKELY_GROWTH = 2
 """Symbols, the end among them, that a hypothesis is granted for free where the search stops when that is likely right.
 
-With 1, 46 of 1,000 translations of a weak model changed, with 2 only 3, for two thirds of what 1 spares.
+One, the end alone, would spare a little more work and change far more outputs.
 """
 
 

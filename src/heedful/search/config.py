@@ -60,8 +60,8 @@ class BeamConfig(LimitsConfig):
             attention went to; above 0 the step function must give attention, and the search the source's lengths.
         early_stop: when a sentence is over although places are free. ``certain``: no open hypothesis can still be among
             the `num_best`, however long it grows. ``likely``: none would be among them if one more symbol and the end
-            came for free, so a hypothesis that only gains by growing much longer is given up; a fifth to a third of the
-            work is spared, and few outputs change. ``never``: places alone decide.
+            came for free, so a hypothesis that only gains by growing much longer is given up: quicker, and few outputs
+            change. ``never``: places alone decide.
     """
 
     kind: Literal["beam"] = "beam"

@@ -61,7 +61,7 @@ class Unread:
         if self.unknown.count:
             verb = "line holds" if self.unknown.count == 1 else "lines hold"
             told.append(
-                f"{self.unknown.count:,} {verb} symbols that the model has never seen, all read as one unknown "
+                f"{self.unknown.count:,} {verb} symbols that the vocabulary lacks, all read as one unknown "
                 f"symbol{self.unknown}."
             )
         return " ".join(told)
