@@ -59,6 +59,8 @@ def test_a_forced_beginning_is_kept_and_gone_on_from(reverser: Path) -> None:
         list(model.predict(["abcd", "ab"], prefixes=["a"]))
     with pytest.raises(RequestError, match="There is no line 1"):
         list(model.predict([], prefixes=["a"]))
+    with pytest.raises(RequestError, match="line 2: no output can begin with 'az', as the vocabulary lacks"):
+        list(model.predict(["abcd", "ab"], prefixes=["a", "az"]))
 
 
 def test_a_stream_joined_is_the_greedy_prediction(reverser: Path) -> None:

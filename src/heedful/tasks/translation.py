@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from heedful.core.errors import ConfigError
+from heedful.core.errors import ConfigError, RequestError
+from heedful.core.symbols import UNK_ID
 from heedful.data.example import Example
 from heedful.metrics import AnyMetricConfig, Metric, build_metric
 from heedful.models.catalogue import build_model
@@ -71,8 +72,18 @@ class Translation(WritingTask):
         )
 
     def begin(self, row: Row, prefix: str) -> Row:
-        """Return the row with the symbols of the prefix to begin the output with."""
-        return replace(row, prefix=self.codec.target_symbols(prefix))
+        """Return the row with the symbols of the prefix to begin the output with.
+
+        Raises:
+            RequestError: the vocabulary lacks a part of it, so that nothing that the model writes could begin so.
+        """
+        symbols = self.codec.target_symbols(prefix)
+        if UNK_ID in symbols:
+            raise RequestError(
+                f"line {row.line + 1}: no output can begin with {prefix!r}, as the vocabulary lacks a part of it. "
+                "Give a prefix of symbols that stood in the training data."
+            )
+        return replace(row, prefix=symbols)
 
     def beginning(self, row: Row) -> list[int]:
         """Return the forced beginning, if any."""
