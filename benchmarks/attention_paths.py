@@ -1,8 +1,8 @@
 """Which way of attending is quickest, by type, length and use: what ``attend`` chooses by.
 
-``python benchmarks/attention_paths.py [threads]`` writes results/attention_paths.md. Ways: *few* (plain steps, for a
-search), *short* (two products with a padded softmax between, ``attention/short.py``) and *fused* (torch's
-scaled_dot_product_attention).
+``python benchmarks/attention_paths.py [threads]`` writes results/attention_paths.md. Ways: *short* (two products with a
+softmax between, ``attention/short.py``) and *fused* (torch's scaled_dot_product_attention); *plain* is every step left
+to torch, as for a model that is watched.
 """
 
 import sys
@@ -12,9 +12,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from heedful.attention.attend import _attend_few, _attend_fused
+from heedful.attention.attend import _attend_fused
 from heedful.attention.masks import AttentionMask, padding_keep
 from heedful.attention.short import attend_short
+from heedful.attention.weights import masked_softmax
 from record import environment, footer, table, write_results
 from stopwatch import best_ms
 
@@ -45,8 +46,8 @@ def measure(dtype: torch.dtype, rows: int, num_queries: int, num_keys: int, *, t
     )
     mask = AttentionMask.padding(padding_keep(torch.randint(num_keys // 2, num_keys + 1, (rows,)), num_keys))
     ways: dict[str, Way] = {
-        "few": lambda query, keys, values: _attend_few(query, keys, values, mask),
-        "short": lambda query, keys, values: attend_short(query, keys, values, mask, None),
+        "plain": lambda query, keys, values: masked_softmax(query @ keys.mT * HEAD_DIM**-0.5, mask) @ values,
+        "short": lambda query, keys, values: attend_short(query, keys, values, mask),
         "fused": lambda query, keys, values: _attend_fused(query, keys, values, mask, None),
     }
     inputs = (query, keys, values)
@@ -67,7 +68,7 @@ def main() -> None:
                 rows.append([str(dtype).removeprefix("torch."), use, *shape, *times.values()])
                 print(rows[-1], file=sys.stderr, flush=True)
     about = environment()
-    text = table(["type", "use", "rows", "queries", "keys", "few, ms", "short, ms", "fused, ms"], rows)
+    text = table(["type", "use", "rows", "queries", "keys", "plain, ms", "short, ms", "fused, ms"], rows)
     head = f"# Ways of attending\n\n{NUM_HEADS} heads of {HEAD_DIM}, {torch.get_num_threads()} threads, best of 15.\n\n"
     write_results("attention_paths", {**about, "rows": rows}, head + text + footer(about))
 

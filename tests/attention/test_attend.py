@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from heedful.attention import AttentionMask, Dropout, Tap, attend, padding_keep, scope_tap
-from heedful.attention.attend import _FEW_QUERIES, _FUSED_FROM_KEYS, _attend_few, _attend_fused
+from heedful.attention.attend import _FEW_QUERIES, _FUSED_FROM_KEYS, _attend_fused
 from heedful.attention.masks import causal_keep, window_keep
 from heedful.attention.short import attend_short
 from heedful.attention.weights import masked_softmax
@@ -45,13 +45,14 @@ def test_all_ways_are_equal(dtype: torch.dtype, kind: str, size: int) -> None:
     expected = torch.autograd.grad(watched, tensors, direction)
     for context in (
         attend(*tensors, mask=mask),
-        _attend_few(*tensors, mask),
-        attend_short(*tensors, mask, None),
+        attend_short(*tensors, mask),
         _attend_fused(*tensors, mask, None),
     ):
         torch.testing.assert_close(context, watched, atol=tolerance, rtol=tolerance)
         for mine, theirs in zip(torch.autograd.grad(context, tensors, direction), expected, strict=True):
             torch.testing.assert_close(mine, theirs, atol=tolerance, rtol=tolerance)
+    with torch.no_grad():
+        torch.testing.assert_close(attend_short(*tensors, mask), watched, atol=tolerance, rtol=tolerance)
 
 
 def test_by_hand() -> None:

@@ -33,7 +33,7 @@ def _masks(num_keys: int) -> list[AttentionMask | None]:
 
 
 @pytest.mark.parametrize("with_factors", [False, True])
-@pytest.mark.parametrize("num_keys", [1, 11, 16, 19])
+@pytest.mark.parametrize("num_keys", [1, 11, 16])
 def test_equals_the_steps_spelled_out(num_keys: int, with_factors: bool) -> None:
     for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
         inputs = _inputs(num_keys, dtype)
@@ -53,5 +53,5 @@ def test_equals_the_steps_spelled_out(num_keys: int, with_factors: bool) -> None
 def test_a_query_that_sees_nothing_gets_zeros() -> None:
     query, keys, values = _inputs(4, torch.float32)
     mask = AttentionMask.padding(torch.tensor([[True] * 4, [False] * 4]))
-    context = attend_short(query, keys, values, mask, None)
+    context = attend_short(query, keys, values, mask)
     assert not context[1].any() and context[0].all()

@@ -38,8 +38,6 @@ def attend(
     if tap is not None and (tap.wants("scores") or tap.wants("weights")):
         return _attend_watched(query, keys, values, mask, dropout, tap)
     dropping = dropout if dropout is not None and dropout.is_active else None
-    if query.shape[2] <= _FEW_QUERIES and dropping is None and query.device.type == "cpu":
-        return _attend_few(query, keys, values, mask)
     if _is_fused_quicker(query, keys, dropping):
         return _attend_fused(query, keys, values, mask, dropping)
     factors = None if dropping is None else dropping.factors(torch.Size((*query.shape[:3], keys.shape[2])), query)
@@ -47,7 +45,7 @@ def attend(
 
 
 _FEW_QUERIES = 8
-"""Up to how many queries copying the keys to pad them costs more than the padding saves."""
+"""Up to how many queries (the steps of a search) the fused kernel is never worth its start on a CPU."""
 
 _FUSED_FROM_KEYS = {torch.bfloat16: 384, torch.float32: 64, torch.float64: 64}
 """From how many keys on the fused kernel is the quicker on a CPU, as benchmarks/attention_paths.py measured."""
@@ -57,7 +55,9 @@ def _is_fused_quicker(query: Query, keys: Keys, dropping: Dropout | None) -> boo
     """Choose by device, type, length and dropout, which torch's kernels draw slowly on a CPU."""
     if query.device.type != "cpu":
         return True
-    return dropping is None and keys.shape[2] >= _FUSED_FROM_KEYS.get(query.dtype, 64)
+    if dropping is not None or query.shape[2] <= _FEW_QUERIES:
+        return False
+    return keys.shape[2] >= _FUSED_FROM_KEYS.get(query.dtype, 64)
 
 
 def _attend_watched(
@@ -68,19 +68,10 @@ def _attend_watched(
     dropout: Dropout | None,
     tap: ScopedTap,
 ) -> Query:
-    """Spell out every step; the oracle of the other two."""
+    """Spell out every step; the oracle of the others."""
     scores_BHQK = tap.visit("scores", query @ keys.mT * query.shape[-1] ** -0.5)
     weights_BHQK = tap.visit("weights", masked_softmax(scores_BHQK, mask))
     return (weights_BHQK if dropout is None else dropout(weights_BHQK)) @ values
-
-
-def _attend_few(query: Query, keys: Keys, values: Values, mask: AttentionMask | None) -> Query:
-    """For the steps of a search: read keys and values where they lie, once, and copy nothing of their size."""
-    wide = torch.float64 if query.dtype == torch.float64 else torch.float32
-    scores_ZQK = torch.bmm((query * query.shape[3] ** -0.5).flatten(0, 1), keys.flatten(0, 1).mT)
-    scores_BHQK = scores_ZQK.view(*query.shape[:3], keys.shape[2]).to(wide)
-    weights_ZQK = masked_softmax(scores_BHQK, mask).to(query.dtype).flatten(0, 1)
-    return torch.bmm(weights_ZQK, values.flatten(0, 1)).view(query.shape)
 
 
 def _attend_fused(

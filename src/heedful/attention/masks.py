@@ -62,7 +62,7 @@ class AttentionMask(Selectable):
         return AttentionMask(keep=self.keep & other.keep)
 
     @cached_property
-    def _biases(self) -> dict[tuple[torch.dtype, int], Tensor]:
+    def _biases(self) -> dict[torch.dtype, Tensor]:
         return {}
 
     def bias(self, dtype: torch.dtype) -> Float[Tensor, "B Q K"]:
@@ -70,17 +70,10 @@ class AttentionMask(Selectable):
 
         The number is finite, so that a row with nothing kept has no NaN, in the forward pass or in gradients.
         """
-        return self.padded_bias(dtype, self.keep.shape[2])
-
-    def padded_bias(self, dtype: torch.dtype, width: int) -> Float[Tensor, "B Q P"]:
-        """Return the bias for scores whose keys are padded to a width; no query sees the padding."""
-        if (dtype, width) not in self._biases:
-            bias = torch.full(
-                (*self.keep.shape[:2], width), torch.finfo(dtype).min / 2, dtype=dtype, device=self.keep.device
-            )
-            bias[:, :, : self.keep.shape[2]].masked_fill_(self.keep, 0.0)
-            self._biases[dtype, width] = bias
-        return self._biases[dtype, width]
+        if dtype not in self._biases:
+            low = torch.full(self.keep.shape, torch.finfo(dtype).min / 2, dtype=dtype, device=self.keep.device)
+            self._biases[dtype] = low.masked_fill_(self.keep, 0.0)
+        return self._biases[dtype]
 
     @cached_property
     def has_empty_rows(self) -> bool:

@@ -1,21 +1,18 @@
 """Scaled dot-product attention for sentences on a CPU: few keys, many rows.
 
-With some twenty keys the products take almost no time and everything around them counts. torch's softmax is five to
-twenty times slower on rows whose length is no multiple of its vector width (16 float32 numbers), and slower in bfloat16
-than in float32; so keys are padded to that width, the softmax runs in float32, and the backward pass is written out.
+With some twenty keys the products take almost no time and everything around them counts. torch's softmax is slower in
+bfloat16 than in float32, and its backward passes keep and copy more than is needed; so the softmax runs in float32, and
+the backward pass is written out.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from heedful.attention.masks import AttentionMask
-
-_VECTOR_WIDTH = 16
 
 
 def attend_short(
@@ -23,7 +20,7 @@ def attend_short(
     keys: Float[Tensor, "B H K E"],
     values: Float[Tensor, "B H K E"],
     mask: AttentionMask | None,
-    factors: Float[Tensor, "B H Q K"] | None,
+    factors: Float[Tensor, "B H Q K"] | None = None,
 ) -> Float[Tensor, "B H Q E"]:
     """Return for each query the weighted mean of the values.
 
@@ -35,28 +32,50 @@ def attend_short(
         factors: multiplied with the weights, for dropout.
     """
     wide = torch.float64 if query.dtype == torch.float64 else torch.float32
-    width = -(-keys.shape[2] // _VECTOR_WIDTH) * _VECTOR_WIDTH
-    if mask is None:
-        mask = AttentionMask(keep=torch.ones(1, 1, keys.shape[2], dtype=torch.bool, device=keys.device))
-    empty_BQ1 = ~mask.is_nonempty if mask.has_empty_rows else None
-    if factors is not None:
-        factors = _pad(factors.detach(), width, axis=3)
+    bias = torch.zeros(1, 1, 1, dtype=wide, device=query.device) if mask is None else mask.bias(wide)
+    empty = ~mask.is_nonempty if mask is not None and mask.has_empty_rows else None
+    if not torch.is_grad_enabled():
+        return _attend(query, keys, values, bias, empty, factors).context
     context: Tensor = _ShortAttention.apply(  # type: ignore[no-untyped-call]
-        query, keys, values, mask.padded_bias(wide, width), empty_BQ1, factors
+        query, keys, values, bias, empty, None if factors is None else factors.detach()
     )
     return context
 
 
-def _pad(tensor: Tensor, size: int, *, axis: int) -> Tensor:
-    """Return the tensor with zeros up to a size on one axis; contiguous, and a copy only where there is need of one."""
-    missing = size - tensor.shape[axis]
-    if missing == 0:
-        return tensor
-    return functional.pad(tensor, [0, 0] * (tensor.ndim - 1 - axis) + [0, missing])
+class _Steps(NamedTuple):
+    """What comes of the steps of attention; rows and heads are folded into one axis Z."""
+
+    query_ZQE: Tensor
+    keys_ZKE: Tensor
+    values_ZKE: Tensor
+    weights_BHQK: Tensor
+    kept_BHQK: Tensor
+    context: Tensor
+
+
+def _attend(
+    query_BHQE: Tensor,
+    keys_BHKE: Tensor,
+    values_BHKE: Tensor,
+    bias_BQK: Tensor,
+    empty_BQ1: Tensor | None,
+    factors_BHQK: Tensor | None,
+) -> _Steps:
+    query_ZQE, keys_ZKE, values_ZKE = (each.flatten(0, 1) for each in (query_BHQE, keys_BHKE, values_BHKE))
+    scores_BHQK = torch.bmm(query_ZQE, keys_ZKE.mT).view(*query_BHQE.shape[:3], keys_BHKE.shape[2])
+    biased_BHQK = torch.add(bias_BQK[:, None], scores_BHQK, alpha=query_BHQE.shape[3] ** -0.5)
+    weights_BHQK = torch.softmax(biased_BHQK, -1)
+    if empty_BQ1 is not None:
+        weights_BHQK.masked_fill_(empty_BQ1[:, None], 0.0)
+    kept_BHQK = weights_BHQK.to(query_BHQE.dtype)
+    if factors_BHQK is not None:
+        kept_BHQK = kept_BHQK * factors_BHQK
+    context = torch.bmm(kept_BHQK.flatten(0, 1), values_ZKE).view(query_BHQE.shape)
+    return _Steps(query_ZQE, keys_ZKE, values_ZKE, weights_BHQK, kept_BHQK, context)
 
 
 class _ShortAttention(torch.autograd.Function):
-    """Rows and heads are folded into one axis Z; keys are padded from K to P."""
+    """The same with a backward pass."""
 
     @staticmethod
     def forward(
@@ -64,47 +83,34 @@ class _ShortAttention(torch.autograd.Function):
         query_BHQE: Tensor,
         keys_BHKE: Tensor,
         values_BHKE: Tensor,
-        bias_BQP: Tensor,
+        bias_BQK: Tensor,
         empty_BQ1: Tensor | None,
-        factors_BHQP: Tensor | None,
+        factors_BHQK: Tensor | None,
     ) -> Tensor:
-        width = bias_BQP.shape[2]
-        folded_BHQP = (*query_BHQE.shape[:3], width)
-        query_ZQE = query_BHQE.flatten(0, 1)
-        keys_ZPE = _pad(keys_BHKE.flatten(0, 1), width, axis=1)
-        values_ZPE = _pad(values_BHKE.flatten(0, 1), width, axis=1)
-        scores_BHQP = torch.bmm(query_ZQE, keys_ZPE.mT).view(folded_BHQP)
-        biased_BHQP = torch.add(bias_BQP[:, None], scores_BHQP, alpha=query_BHQE.shape[3] ** -0.5)
-        weights_BHQP = torch.softmax(biased_BHQP, -1)
-        if empty_BQ1 is not None:
-            weights_BHQP.masked_fill_(empty_BQ1[:, None], 0.0)
-        kept_BHQP = weights_BHQP.to(query_BHQE.dtype)
-        if factors_BHQP is not None:
-            kept_BHQP = kept_BHQP * factors_BHQP
-        ctx.save_for_backward(query_ZQE, keys_ZPE, values_ZPE, weights_BHQP, kept_BHQP, factors_BHQP)
-        ctx.num_keys = keys_BHKE.shape[2]
-        return torch.bmm(kept_BHQP.flatten(0, 1), values_ZPE).view(query_BHQE.shape)
+        *steps, context = _attend(query_BHQE, keys_BHKE, values_BHKE, bias_BQK, empty_BQ1, factors_BHQK)
+        ctx.save_for_backward(*steps, factors_BHQK)
+        return context
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        query_ZQE, keys_ZPE, values_ZPE, weights_BHQP, kept_BHQP, factors_BHQP = ctx.saved_tensors
+        query_ZQE, keys_ZKE, values_ZKE, weights_BHQK, kept_BHQK, factors_BHQK = ctx.saved_tensors
         shape_BHQE = gradients[0].shape
+        shape_BHKE = (*shape_BHQE[:2], *keys_ZKE.shape[1:])
         grad_ZQE = gradients[0].contiguous().flatten(0, 1)
-        grad_weights_BHQP = torch.bmm(grad_ZQE, values_ZPE.mT).view(weights_BHQP.shape)
-        if factors_BHQP is not None:
-            grad_weights_BHQP = grad_weights_BHQP * factors_BHQP
-        wide = weights_BHQP.dtype
-        grad_biased_BHQP = torch.ops.aten._softmax_backward_data(grad_weights_BHQP.to(wide), weights_BHQP, -1, wide)
-        grad_scores_ZQP = (grad_biased_BHQP.mul_(shape_BHQE[3] ** -0.5)).to(query_ZQE.dtype).flatten(0, 1)
-        grad_query_ZQE = torch.bmm(grad_scores_ZQP, keys_ZPE)
-        grad_keys_ZPE = torch.bmm(grad_scores_ZQP.mT, query_ZQE)
-        grad_values_ZPE = torch.bmm(kept_BHQP.flatten(0, 1).mT, grad_ZQE)
-        shape_BHKE = (*shape_BHQE[:2], ctx.num_keys, shape_BHQE[3])
+        grad_weights_BHQK = torch.bmm(grad_ZQE, values_ZKE.mT).view(weights_BHQK.shape)
+        if factors_BHQK is not None:
+            grad_weights_BHQK = grad_weights_BHQK * factors_BHQK
+        wide = weights_BHQK.dtype
+        grad_biased_BHQK = torch.ops.aten._softmax_backward_data(grad_weights_BHQK.to(wide), weights_BHQK, -1, wide)
+        grad_scores_ZQK = grad_biased_BHQK.mul_(shape_BHQE[3] ** -0.5).to(query_ZQE.dtype).flatten(0, 1)
+        grad_query_ZQE = torch.bmm(grad_scores_ZQK, keys_ZKE)
+        grad_keys_ZKE = torch.bmm(grad_scores_ZQK.mT, query_ZQE)
+        grad_values_ZKE = torch.bmm(kept_BHQK.flatten(0, 1).mT, grad_ZQE)
         return (
             grad_query_ZQE.view(shape_BHQE),
-            grad_keys_ZPE[:, : ctx.num_keys].view(shape_BHKE),
-            grad_values_ZPE[:, : ctx.num_keys].view(shape_BHKE),
+            grad_keys_ZKE.view(shape_BHKE),
+            grad_values_ZKE.view(shape_BHKE),
             None,
             None,
             None,
