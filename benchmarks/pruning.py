@@ -1,9 +1,10 @@
 """Prune trained Transformers by every method, to several numbers of heads, and fill the tables. Resumable.
 
-Three parts. ``curves``: the Multi30k model of ``quality.py`` (4+4 layers x 4 heads x 3 kinds), BLEU by heads left for
-all methods, three seeds for gates and exact at a half and a quarter, the same shapes from scratch, and with narrowed
-feed-forward layers. ``table``: heads left of each kind against BLEU, as in Voita et al. 2019 (table 2), on a 6+6 x
-8-head model, English to Spanish. ``cost``: what gates cost an update, in seconds of the processor.
+Four parts. ``curves``: the Multi30k model of ``quality.py`` (4+4 layers x 4 heads x 3 kinds), BLEU by heads left for
+all methods, three seeds for gates and exact at a half and a quarter, and with narrowed feed-forward layers. ``table``:
+heads left of each kind against BLEU, as in Voita et al. 2019 (table 2), on a 6+6 x 8-head model, English to Spanish.
+``scratch``: shapes that pruning left, trained from random weights as the whole models were. ``cost``: what gates cost
+an update, in seconds of the processor.
 
 A row that stands in ``results/pruning.json`` is skipped. With the default minutes all takes about seven hours on two
 cores.
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from command_line import RUNS, heedful, spell, train
+from command_line import RUNS, default_threads, evaluate, facts, heedful, spell, train
 from record import RESULTS, data_folder, environment, footer, read_results, table, write_results
 
 METHODS = ("gates", "exact", "gradient", "confidence", "random")
@@ -31,9 +32,15 @@ HEADS = (36, 24, 12, 6)
 SEVERAL_SEEDS = (24, 12)
 """Of these numbers of heads the issue asks for the mean of three seeds, and for a comparison with scratch."""
 
+HEAD_DIM = 32
+"""Of both models."""
+
 NARROWED = ((12, 0.5), (6, 0.5), (6, 0.25))
 TABLE_HEADS = (144, 96, 64, 48, 32, 16)
 MINUTES = {"curves": 8.0, "table": 20.0}
+SCRATCH_OF = {"curves/gates/24/1": "multi30k-en-de", "curves/gates/12/1": "multi30k-en-de", "table/gates/16/1": "en-es"}
+"""Rows whose shapes are trained from scratch too, with the recipe."""
+
 TABLE_SETTINGS = [
     "model.encoder_layers=6",
     "model.decoder_layers=6",
@@ -41,7 +48,7 @@ TABLE_SETTINGS = [
     "training.max_minutes=30",
 ]
 SCRATCH = "same shape from scratch"
-PARTS = ("curves", "table", "cost")
+PARTS = ("curves", "table", "scratch", "cost")
 
 
 def prune(run: Path, name: str, words: Sequence[str]) -> dict[str, Any]:
@@ -54,7 +61,7 @@ def prune(run: Path, name: str, words: Sequence[str]) -> dict[str, Any]:
     return json.loads(answer.stdout)
 
 
-def row_of(found: dict[str, Any], command: str, **facts: Any) -> dict[str, Any]:
+def row_of(found: dict[str, Any], said: str, **about: Any) -> dict[str, Any]:
     """Return the part of a pruning's report that the tables need."""
     kinds: dict[str, int] = {}
     for each in found["heads"].values():
@@ -64,17 +71,25 @@ def row_of(found: dict[str, Any], command: str, **facts: Any) -> dict[str, Any]:
         for name, rates in found["speed"].items()
     }
     kept = ("scores", "test", "parameters", "predicted_ceiling", "heads")
-    return {**facts, "command": command, "kinds": kinds, "speedup": speed, **{key: found[key] for key in kept}}
+    return {
+        **about,
+        "said": said,
+        "kinds": kinds,
+        "speedup": speed,
+        **{key: found[key] for key in kept},
+        "threads": default_threads(),
+        **environment(),
+    }
 
 
-def measure(values: dict[str, Any], key: str, run: Path, words: list[str], arguments: Any, **facts: Any) -> None:
+def measure(values: dict[str, Any], key: str, run: Path, words: list[str], arguments: Any, **about: Any) -> None:
     """Fill one row, unless it is there."""
     if key in values["rows"]:
         return
     name = f"{'try-' if arguments.is_try else ''}prune-{key.replace('/', '-').replace(' ', '-')}"
     words = [*words, *(word for setting in arguments.settings for word in ("--set", setting))]
     found = prune(run, name, words)
-    row = row_of(found, spell(["prune", str(run), "--out", name, *words]), **facts)
+    row = row_of(found, spell(["prune", str(run), "--out", name, *words]), **about)
     test = row["test"].get("pruned", row["scores"]["after fine-tuning"])
     print(f"{key}: {test}", flush=True)
     if not arguments.is_try:
@@ -91,15 +106,13 @@ def curves(values: dict[str, Any], arguments: Any) -> None:
             several = method in ("gates", "exact") and number in SEVERAL_SEEDS
             for seed in [each for each in ((1, 2, 3) if several else (1,)) if each in arguments.seeds]:
                 words = ["--keep", str(number), "--method", method, "--seed", str(seed), *minutes]
-                if method == "gates" and several and seed == 1 and not arguments.is_try:
-                    words.append("--from-scratch")
-                facts = {"part": "curves", "method": method, "left": number, "seed": seed}
-                measure(values, f"curves/{method}/{number}/{seed}", run, words, arguments, **facts)
+                about = {"part": "curves", "method": method, "left": number, "seed": seed}
+                measure(values, f"curves/{method}/{number}/{seed}", run, words, arguments, **about)
     for number, fraction in NARROWED if "gates" in arguments.methods else ():
         words = ["--keep", str(number), "--inner-fraction", f"{fraction:g}", *minutes]
-        facts = {"part": "narrowed", "method": "gates", "left": number, "seed": 1, "inner": fraction}
+        about = {"part": "narrowed", "method": "gates", "left": number, "seed": 1, "inner": fraction}
         if number in arguments.heads:
-            measure(values, f"narrowed/{number}/{fraction:g}", run, words, arguments, **facts)
+            measure(values, f"narrowed/{number}/{fraction:g}", run, words, arguments, **about)
 
 
 def voita_table(values: dict[str, Any], arguments: Any) -> None:
@@ -107,10 +120,29 @@ def voita_table(values: dict[str, Any], arguments: Any) -> None:
     run, _ = train("en-es", "en-es-6x8", TABLE_SETTINGS)
     for number in TABLE_HEADS[1:]:
         words = ["--keep", str(number), "--max-minutes", f"{arguments.minutes or MINUTES['table']:g}"]
-        if number == TABLE_HEADS[-1] and not arguments.is_try:
-            words.append("--from-scratch")
-        facts = {"part": "table", "method": "gates", "left": number, "seed": 1}
-        measure(values, f"table/gates/{number}/1", run, words, arguments, **facts)
+        about = {"part": "table", "method": "gates", "left": number, "seed": 1}
+        measure(values, f"table/gates/{number}/1", run, words, arguments, **about)
+
+
+def scratch(values: dict[str, Any], arguments: Any) -> None:
+    """Train shapes that pruning left from random weights, as the whole model was trained."""
+    for key, recipe in SCRATCH_OF.items():
+        pruned = values["rows"].get(key)
+        if pruned is None or pruned["left"] not in arguments.heads or "scratch" in pruned:
+            continue
+        counts: dict[str, list[int]] = {}
+        for each in pruned["heads"].values():
+            counts.setdefault(each["kind"], []).append(each["after"])
+        shape = ", ".join(f"{kind} = {numbers}" for kind, numbers in counts.items())
+        settings = TABLE_SETTINGS if pruned["part"] == "table" else []
+        settings = [*settings, f"model.num_heads={{{shape}}}", f"model.head_dim={HEAD_DIM}", *arguments.settings]
+        name = f"{'try-' if arguments.is_try else ''}scratch-{key.replace('/', '-')}"
+        run, command = train(recipe, name, settings)
+        scores = {name: each["value"] for name, each in evaluate(run, "test")["metrics"].items()}
+        print(f"{SCRATCH}, {key}: {scores}", flush=True)
+        if not arguments.is_try:
+            pruned["scratch"] = {"scores": scores, **facts(run), **environment(), "said": command}
+            save(values)
 
 
 def cost(values: dict[str, Any], arguments: Any) -> None:
@@ -157,7 +189,7 @@ def cost(values: dict[str, Any], arguments: Any) -> None:
     found = {name: statistics.median(each) for name, each in seconds.items()}
     print("seconds of the processor an update:", {name: round(each, 4) for name, each in found.items()}, flush=True)
     if not arguments.is_try:
-        values["cost"] = found
+        values["cost"] = {"seconds": found, **environment()}
         save(values)
 
 
@@ -175,9 +207,11 @@ def render(values: dict[str, Any]) -> str:
     """Return the page of results."""
     parts = ["# Pruning\n", *_curves_page(values), *_table_page(values)]
     if "cost" in values:
-        rows = [[name, 1000 * each, each / values["cost"]["no gates"]] for name, each in values["cost"].items()]
+        seconds = values["cost"]["seconds"]
+        rows = [[name, 1000 * each, each / seconds["no gates"]] for name, each in seconds.items()]
         parts += ["## What gates cost\n", table(["update with", "ms of the processor", "times"], rows)]
-    parts.append(footer(values))
+    made = [part for row in values["rows"].values() for part in (row, row.get("scratch")) if part]
+    parts.append(footer(*made, *([values["cost"]] if "cost" in values else [])))
     return "\n".join(parts)
 
 
@@ -195,13 +229,14 @@ def _curves_page(values: dict[str, Any]) -> list[str]:
             spread = f" (±{statistics.stdev(found):.2f}, {len(found)})" if len(found) > 1 else ""
             line.append(f"{statistics.mean(found):.2f}{spread}" if found else None)
         cells.append(line)
-    scratch = {row["left"]: bleu(row, SCRATCH) for row in rows if SCRATCH in row["test"]}
-    if scratch:
-        cells.append([SCRATCH, *(scratch.get(number) for number in numbers)])
+    from_scratch = {row["left"]: row["scratch"]["scores"]["bleu"] for row in rows if "scratch" in row}
+    if from_scratch:
+        cells.append([SCRATCH, *(from_scratch.get(number) for number in numbers)])
     page = [
         f"## Multi30k, 48 heads: test BLEU by heads left (before: {before:.2f})\n",
         table(["method", *map(str, numbers)], cells),
-        "In brackets: standard deviation, number of seeds. The picture is `pruning.svg`.\n",
+        f"In brackets: standard deviation, number of seeds. Each pruning trained for {MINUTES['curves']:g} minutes on "
+        f"{_cores(rows)}. The picture is `pruning.svg`.\n",
     ]
     speeds = [row for row in of_part(values, "curves", "narrowed") if row["method"] == "gates" and row["seed"] == 1]
     header = ["heads left", "inner width", "test BLEU", "lost", "parameters", "ceiling of speed"]
@@ -221,6 +256,11 @@ def _curves_page(values: dict[str, Any]) -> list[str]:
     return [*page, "## What it saves (gates)\n", table(header, lines)]
 
 
+def _cores(rows: list[dict[str, Any]]) -> str:
+    counts = sorted({row["threads"] for row in rows})
+    return "one core" if counts == [1] else " or ".join(map(str, counts)) + " cores"
+
+
 def _table_page(values: dict[str, Any]) -> list[str]:
     rows = of_part(values, "table")
     if not rows:
@@ -230,10 +270,11 @@ def _table_page(values: dict[str, Any]) -> list[str]:
         all_heads[each["kind"]] += each["before"]
     lines: list[list[Any]] = [[sum(all_heads.values()), *all_heads.values(), bleu(rows[0], "before"), None]]
     for row in rows:
-        scratch = bleu(row, SCRATCH) if SCRATCH in row["test"] else None
-        lines.append([row["left"], *row["kinds"].values(), bleu(row), scratch])
+        from_scratch = row["scratch"]["scores"]["bleu"] if "scratch" in row else None
+        lines.append([row["left"], *row["kinds"].values(), bleu(row), from_scratch])
     header = ["heads", *(f"of {kind}" for kind in all_heads), "test BLEU", SCRATCH]
-    return ["## English to Spanish, 6+6 layers x 8 heads, method gates\n", table(header, lines)]
+    title = "## English to Spanish, 6+6 layers x 8 heads, method gates\n"
+    return [title, table(header, lines), f"Each trained for {MINUTES['table']:g} minutes on {_cores(rows)}.\n"]
 
 
 def draw(values: dict[str, Any]) -> None:
@@ -262,7 +303,6 @@ def draw(values: dict[str, Any]) -> None:
 
 def save(values: dict[str, Any]) -> None:
     """Write figures, page and picture."""
-    values.update(environment())
     write_results("pruning", values, render(values))
     draw(values)
 
@@ -285,7 +325,7 @@ def main() -> None:
         write_results("pruning", values, render(values))
         draw(values)
         return
-    for name, part in (("curves", curves), ("table", voita_table), ("cost", cost)):
+    for name, part in (("curves", curves), ("table", voita_table), ("scratch", scratch), ("cost", cost)):
         if name in arguments.only:
             part(values, arguments)
 
