@@ -116,7 +116,7 @@ def test_a_head_that_always_looks_one_back_is_positional(transformer: Task, monk
     cards = survey(transformer, lines_of(), moving(-1, 1, 0), monkeypatch)
     back, ahead, itself = cards_of(cards, "encoder")
     assert (back.roles[0], ahead.roles[0], itself.roles[0]) == ("one back", "one ahead", "itself")
-    assert back.name == "encoder 1.1" and ahead.name == "encoder 1.2"
+    assert back.name == "encoder.0:0" and ahead.name == "encoder.0:1"
     # 6 + 3 + 8 words, of which the first of each line has none before it; the last has EOS ahead of it.
     assert (score(back, "one back").cases, score(ahead, "one ahead").cases) == (14, 17)
     assert score(back, "one back").share.value == 1.0

@@ -76,12 +76,12 @@ def test_cards_on_the_terminal_as_a_page_and_as_json(
 ) -> None:
     page, table = tmp_path / "heads.html", tmp_path / "heads.json"
     assert run(reverser, "--text", words, "--html", page, "--json", table) == 0
-    assert re.search(r"^encoder 1\.1 +\d\.\d\d +\d\.\d\d  ", run.out, re.MULTILINE)
+    assert re.search(r"^encoder\.0:0 +\d\.\d\d +\d\.\d\d  ", run.out, re.MULTILINE)
     assert "token frequencies: " in run.out and "lines of the training data" in run.out
     assert "targets: the model's own" in run.out
     values = json.loads(table.read_text())["bundles"][0]
     assert [each["name"] for each in values["heads"]] == [
-        "encoder 1.1", "encoder 1.2", "decoder 1.1", "decoder 1.2", "cross 1.1", "cross 1.2"
+        "encoder.0:0", "encoder.0:1", "decoder.0:0", "decoder.0:1", "cross.0:0", "cross.0:1"
     ]  # fmt: skip
     for head in values["heads"]:
         assert 0 <= head["confidence"]["low"] <= head["confidence"]["value"] <= head["confidence"]["high"] <= 1

@@ -5,7 +5,7 @@ and in Jain and Wallace (2019, section 4).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
@@ -136,8 +136,7 @@ def read_outputs(task: Task, examples: Sequence[Example]) -> Outputs:
         task: whose model has one attention, or none.
         examples: with labels.
     """
-    rows = [task.encode(each) for each in examples]
-    order = {row.line: place for place, row in enumerate(rows)}
+    rows = [replace(task.encode(each), line=place) for place, each in enumerate(examples)]
     probabilities: list[Tensor] = [torch.empty(0)] * len(rows)
     weights: list[Tensor] = [torch.empty(0)] * len(rows)
     model = task.model
@@ -148,9 +147,9 @@ def read_outputs(task: Task, examples: Sequence[Example]) -> Outputs:
             batch = task.stack(group)
             logits, seen = listen(model, batch) if has_attention else (model.classify(batch).float(), None)
             for place, row in enumerate(group):
-                probabilities[order[row.line]] = logits[place].softmax(-1).cpu()
+                probabilities[row.line] = logits[place].softmax(-1).cpu()
                 if seen is not None:
-                    weights[order[row.line]] = seen[place, : len(row.source or ())].cpu()
+                    weights[row.line] = seen[place, : len(row.source or ())].cpu()
     predicted = [each.text for each in task.predict([example.source or "" for example in examples])]
     score = task.measure(predicted, [task.accepted(each) for each in examples])[0].value
     return Outputs(torch.stack(probabilities), tuple(weights) if has_attention else None, score)

@@ -12,13 +12,13 @@ from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.bootstrap import ratio_intervals
 from heedful.analysis.heads_card import (
     MIN_CASES,
-    ROLE_ORDER,
     ByDistance,
     Estimate,
     HeadCard,
     RoleFamily,
     Score,
     offset_name,
+    order_roles,
 )
 from heedful.analysis.heads_counts import (
     CONFIDENCE,
@@ -190,8 +190,6 @@ def _cards(site: SiteCounts, kind: KindCounts, min_cases: int) -> Iterable[HeadC
             *_token_scores(table, kind, site.site.kind, head),
             *(each for each in _word_scores(site, table, kind, head) if each.cases),
         ]
-        roles = [each for each in scores if each.is_role(min_cases)]
-        roles.sort(key=lambda each: (ROLE_ORDER.index(each.family), -each.gain))
         yield HeadCard(
             site=site.site.path,
             kind=site.site.kind,
@@ -202,7 +200,7 @@ def _cards(site: SiteCounts, kind: KindCounts, min_cases: int) -> Iterable[HeadC
             evenness=table.estimate(EVENNESS, head),
             offsets=_offset_shares(table, head),
             scores=tuple(sorted(scores, key=lambda each: -each.gain)),
-            roles=tuple(each.name for each in roles),
+            roles=order_roles(each for each in scores if each.is_role(min_cases)),
         )
 
 

@@ -1,11 +1,12 @@
 """The role card of a head: its scores beside baseline, chance and interval, and the roles that they make.
 
 Roles after Voita et al. (2019, section 5): positional from 90 % on one offset, syntactic from 10 points above the
-baseline of the most frequent offset. The others are ours, and ask for half of the cases and, where there is a baseline,
-10 points more than it.
+baseline of the most frequent offset. The others are ours, and ask for half of the cases and 10 points above the
+baseline, or above chance where there is none.
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -80,9 +81,14 @@ class Score:
     by_distance: tuple[ByDistance, ...] = ()
 
     @property
+    def mark(self) -> float:
+        """Return what the share is held against: the baseline, or chance without one."""
+        return self.chance if self.baseline is None else self.baseline
+
+    @property
     def gain(self) -> float:
-        """Return how far the share lies above the baseline, or above chance without one."""
-        return (self.share.value or 0.0) - (self.chance if self.baseline is None else self.baseline)
+        """Return how far the share lies above the mark."""
+        return (self.share.value or 0.0) - self.mark
 
     def is_role(self, min_cases: int) -> bool:
         """Say whether the score makes a role."""
@@ -90,7 +96,7 @@ class Score:
             return False
         if self.family == "positional":
             return self.share.value >= POSITIONAL_FROM
-        is_above = self.baseline is None or self.share.value >= self.baseline + ABOVE_BASELINE
+        is_above = self.share.value >= self.mark + ABOVE_BASELINE
         return is_above and (self.family == "syntactic" or self.share.value >= MOST_FROM)
 
 
@@ -126,8 +132,8 @@ class HeadCard:
 
     @property
     def name(self) -> str:
-        """Return how people name it: layers and heads from 1."""
-        return f"{self.kind} {self.layer + 1}.{self.head + 1}"
+        """Return how people name it, also to ``heedful inspect --silence``: kind, layer and head, both from 0."""
+        return f"{self.kind}.{self.layer}:{self.head}"
 
     @property
     def is_nearly_uniform(self) -> bool:
@@ -137,6 +143,11 @@ class HeadCard:
     def score(self, name: str) -> Score | None:
         """Return a score by its question's name."""
         return next((each for each in self.scores if each.name == name), None)
+
+
+def order_roles(scores: Iterable[Score]) -> tuple[str, ...]:
+    """Return the names of scores that make a role, the most telling first."""
+    return tuple(each.name for each in sorted(scores, key=lambda each: (ROLE_ORDER.index(each.family), -each.gain)))
 
 
 def offset_name(offset: int, kind: str = "encoder") -> str:
@@ -149,8 +160,8 @@ def offset_name(offset: int, kind: str = "encoder") -> str:
 
 def plain(value: Any) -> Any:
     """Return a card, or a part of one, as plain values for JSON."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if dataclasses.is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

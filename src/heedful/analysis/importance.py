@@ -233,7 +233,8 @@ def _by_context(
     places = {row.line: place for place, row in enumerate(rows)}
     with _graph(task):
         for group in group_rows(rows, BATCH_ROWS):
-            values, contexts = compute(task.stack(group))
+            values, seen = compute(task.stack(group))
+            contexts = {path: context for path, context in seen.items() if path in found}
             at = [places[row.line] for row in group]
             gradients = torch.autograd.grad(values.sum(), list(contexts.values()), allow_unused=True)
             for (path, context), gradient in zip(contexts.items(), gradients, strict=True):

@@ -92,7 +92,7 @@ class MultiHeadAttention(nn.Module, ABC):
         gate_H = None if gates is None else gates.here()
         if gate_H is None:
             return self.output_weight
-        gate_X = gate_H.to(self.output_weight.dtype).repeat_interleave(self.head_dim)
+        gate_X = gate_H.to(self.output_weight).repeat_interleave(self.head_dim)
         return self.output_weight * gate_X
 
     def constant(self) -> Float[Tensor, " D"] | None:
@@ -273,8 +273,7 @@ def _init_uniform(weight: nn.Parameter, *, fan_in: int, fan_out: int, gain: floa
     """Glorot and Bengio (2010, eq. 16), with the fans of one projection, not of those fused with it.
 
     Queries, keys and values start smaller, with a gain of 0.7: scores are products of two projections, and flatter
-    weights at the start let a deep post-norm model learn clearly sooner (reversing words, 4 + 4 layers, after 100
-    updates: loss 2.9 against 3.5).
+    weights at the start let a deep post-norm model learn sooner.
     """
     bound = gain * math.sqrt(6 / max(1, fan_in + fan_out))
     nn.init.uniform_(weight, -bound, bound)

@@ -110,7 +110,7 @@ class AttentionPooling(Pooling):
         context_B11D = weights_B11S @ values_B1SD
         context_B11D = context_B11D if tap is None else tap.visit("context", context_B11D)
         gate = None if gates is None else gates.here()
-        return context_B11D[:, 0, 0] if gate is None else context_B11D[:, 0, 0] * gate.to(context_B11D.dtype)
+        return context_B11D[:, 0, 0] if gate is None else context_B11D[:, 0, 0] * gate.to(context_B11D)
 
 
 PoolingName = Literal["mean", "max", "first", "attention"]

@@ -56,7 +56,7 @@ class SingleHeadAttention(nn.Module):
         context_BQD = _visit(tap, "weights", weights_BQK) @ values_BKD
         context_BQD = _visit(tap, "context", context_BQD)
         gate = None if gates is None else gates.here()
-        return context_BQD if gate is None else context_BQD * gate.to(context_BQD.dtype)
+        return context_BQD if gate is None else context_BQD * gate.to(context_BQD)
 
 
 def _look_around(locality: Locality, query_BQD: Tensor, mask: AttentionMask, step: int | None) -> Nearby:

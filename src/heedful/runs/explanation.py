@@ -97,7 +97,7 @@ def _check(run: RunConfig) -> None:
     """See that the checks are meant for such a model, before anything is trained."""
     model: Any = run.task.model
     has_attention = model.kind == "classifier" and model.pooling == "attention"
-    if not has_attention or model.encoder.kind == "transformer":
+    if not has_attention or model.encoder.kind != "recurrent":
         raise ConfigError(
             "The four checks are for a classifier whose one attention pools what it read: `model.kind` `classifier`, "
             "`model.pooling` `attention`, `model.encoder.kind` `recurrent`. For any trained model, name its run and a "

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from heedful.analysis.heads import Line, survey_heads
-from heedful.analysis.heads_card import MIN_CASES, HeadCard
+from heedful.analysis.heads_card import MIN_CASES, HeadCard, order_roles
 from heedful.analysis.heads_summary import HeadsReport, format_comparison, format_report
 from heedful.analysis.importance import IMPORTANCE_LINES, weigh_heads
 from heedful.core.errors import ConfigError, DataError, HeedfulError, RequestError
@@ -139,7 +139,8 @@ def add_scores(card: HeadCard, other: HeadCard, families: Sequence[str]) -> Head
     more = [each for each in other.scores if each.family in families]
     names = {each.name for each in more}
     scores = sorted([*card.scores, *more], key=lambda each: -each.gain)
-    return replace(card, scores=tuple(scores), roles=(*(each for each in other.roles if each in names), *card.roles))
+    roles = {*(each for each in other.roles if each in names), *card.roles}
+    return replace(card, scores=tuple(scores), roles=order_roles([each for each in scores if each.name in roles]))
 
 
 def _frequencies(model: LoadedModel, lines: Sequence[Line]) -> tuple[Int[Tensor, " V"] | None, str]:

@@ -97,7 +97,7 @@ def _told(report: HeadsReport) -> str:
 
 
 def _identity(card: HeadCard, number: int) -> str:
-    return f"head-{number}-{card.kind}-{card.layer + 1}-{card.head + 1}"
+    return f"head-{number}-{card.kind}-{card.layer}-{card.head}"
 
 
 def _map(cards: Sequence[HeadCard], number: int) -> str:
@@ -106,7 +106,7 @@ def _map(cards: Sequence[HeadCard], number: int) -> str:
     for card in cards:
         layers.setdefault(card.layer, []).append(card)
     rows = "".join(
-        f'<tr><th scope="row">layer {layer + 1}</th>{"".join(_map_cell(each, number) for each in row)}</tr>'
+        f'<tr><th scope="row">layer {layer}</th>{"".join(_map_cell(each, number) for each in row)}</tr>'
         for layer, row in layers.items()
     )
     return f'<div class="wide"><table class="map">{rows}</table></div>'
@@ -116,7 +116,7 @@ def _map_cell(card: HeadCard, number: int) -> str:
     leading = card.score(card.roles[0]) if card.roles else None
     look = f"strong {leading.family}" if leading else "warning" if card.is_nearly_uniform else ""
     text = leading.name if leading else "nearly uniform" if card.is_nearly_uniform else _leaning(card)
-    return f'<td><a class="{look}" href="#{_identity(card, number)}">{card.head + 1}: {escape(text)}</a></td>'
+    return f'<td><a class="{look}" href="#{_identity(card, number)}">{card.head}: {escape(text)}</a></td>'
 
 
 def _leaning(card: HeadCard) -> str:

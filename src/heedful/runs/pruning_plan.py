@@ -22,9 +22,8 @@ SELECTION_SHARE = 0.6
 """Share of the time in which heads are chosen; the rest is fine-tuning."""
 
 RATE_SHARE = 0.1
-"""Of the highest learning rate that the bundle was trained with. With 300 updates for half of the heads of a Multi30k
-model, a quarter of it left a held-out loss of 1.60, a tenth 1.54 (before: 1.40): what a high rate undoes takes long to
-come back."""
+"""Of the highest learning rate that the bundle was trained with: what a higher rate undoes takes long to come back. A
+bundle that came from another was already trained at such a rate, and goes on at it."""
 
 WARMUP_STEPS = 30
 NUM_CHECKS = 12
@@ -122,7 +121,8 @@ class Plan:
         wish: what for.
         selection: configuration of the part of training in which heads are chosen.
         tuning: of the part after it; its model is still the whole one.
-        scratch: of the run that trained the bundle, to be made again with the smaller model.
+        scratch: of the run that trained the bundle, to be made again with the smaller model; None for a bundle that
+            came from another, for it does not say how its first weights were trained.
         rate: highest learning rate of weights.
         metric: the score that counts.
     """
@@ -130,7 +130,7 @@ class Plan:
     wish: Wish
     selection: RunConfig
     tuning: RunConfig
-    scratch: RunConfig
+    scratch: RunConfig | None
     rate: float
     metric: str
 
@@ -166,7 +166,8 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     metric = parse_run(apply_settings(values, settings)).training.metric
     if data is None:
         check_data(own, bundle)
-    rate = RATE_SHARE * highest_rate(own.training.schedule)
+    is_first = bundle.config().get("init_from") is None
+    rate = highest_rate(own.training.schedule) * (RATE_SHARE if is_first else 1.0)
     warmup = {"warmup_steps": WARMUP_STEPS, "peak": rate}
     selection = {
         **wish.limits(SELECTION_SHARE),
@@ -184,7 +185,8 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     first, second = (_with_training(values, own.training, changes, settings) for changes in (selection, tuning))
     if wish.max_loss is not None:  # whatever the score is called, the fewest heads that keep it are the best
         first = replace(first, training=first.training.model_copy(update={"metric": NUM_HEADS}))
-    return Plan(wish, first, second, replace(own, init_from=None), rate, metric)
+    scratch = replace(own, init_from=None, runtime=second.runtime) if is_first else None
+    return Plan(wish, first, second, scratch, rate, metric)
 
 
 def _with_training(
@@ -218,13 +220,15 @@ def check_data(config: RunConfig, bundle: Bundle) -> None:
     """See that the data files are those that the bundle was trained on.
 
     Raises:
-        BundleError: one is another, or the bundle does not say.
+        BundleError: one of the same name as one of those is another.
         DataError: one cannot be read.
     """
-    known = {name: digest for name, digest in map(_name_and_digest, bundle.metrics().get("data", []))}
+    known: dict[str, set[str]] = {}
+    for name, digest in map(_name_and_digest, bundle.metrics().get("data", [])):
+        known.setdefault(name, set()).add(digest)
     for path in located_paths(config.task.data, Path.cwd()):
-        name = Path(path).name
-        if known.get(name, file_digest(path)) != file_digest(path):
+        digests = known.get(Path(path).name)
+        if digests is not None and file_digest(path) not in digests:
             raise BundleError(
                 f"{path}: not the file that the bundle was trained on (its sha256 is another). Bring that file back, "
                 "or name other data with `--data RECIPE`."

@@ -122,12 +122,11 @@ class Pruning:
         rows = []
         for path, each in self.heads.items():
             which = each["kept"]
-            shown = _join(head + 1 for head in which)
-            row: list[object] = [each["kind"], each["layer"] + 1, each["before"], each["after"], shown]
+            row: list[object] = [each["kind"], each["layer"], each["before"], each["after"], _join(which)]
             if roles:
-                row.append("; ".join(f"{head + 1}: {roles.get((path, head), '?')}" for head in which))
+                row.append("; ".join(f"{head}: {roles.get((path, head), '?')}" for head in which))
             rows.append(row)
-        return table_section("Heads", header, rows, caption="Layers and heads count from 1.")
+        return table_section("Heads", header, rows, caption="Layers and heads count from 0.")
 
     def _scores_section(self) -> Section:
         names = list(next(iter(self.scores.values())))

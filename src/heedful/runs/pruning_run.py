@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from heedful.core.errors import BundleError, TrainingError
+from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.core.storage import whole_folder
 from heedful.core.types import Batch, Position
 from heedful.data.example import Example
@@ -108,6 +108,11 @@ def prune(
     num_heads = wish.num_heads(find_heads(whole.model, wish.kinds))
     plan = make_plan(wish, open_bundle(Path(path)), data, tuple(settings))
     plan.check_metric(whole.task.directions)
+    if has_scratch and plan.scratch is None:
+        raise ConfigError(
+            "`--from-scratch` needs to know how the model was trained, but this bundle came from another. Prune the "
+            "first one, or leave it out."
+        )
     _claim(out)
     try:
         pruner = _Pruner(whole, plan, num_heads, RunFolder(out), reporter or ConsoleReporter())
@@ -161,7 +166,7 @@ class _Pruner:
         history = read_history(self.folder.path / SELECTION / "history.jsonl")
         self._tune(candidates, before, dev)
         shutil.rmtree(self.folder.path / SELECTION)
-        scratch = self._train_from_scratch(dev) if has_scratch else None
+        scratch = self._train_from_scratch(self.plan.scratch, dev) if has_scratch and self.plan.scratch else None
         pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev, scratch)
         write_pruning(pruning, self.folder, history, roles)
         return pruning
@@ -279,11 +284,14 @@ class _Pruner:
         self.stages.append(Stage(name, evaluation))
         return evaluation
 
-    def _train_from_scratch(self, dev: Sequence[Example]) -> Task:
-        """Train the shape that is left as the bundle was trained, from random weights."""
+    def _train_from_scratch(self, run: RunConfig, dev: Sequence[Example]) -> Task | None:
+        """Train the shape that is left as the bundle was trained, from random weights; None where that was stopped."""
         model = load(self.folder.path).task.config.model
-        run = replace(self.plan.scratch, task=self.plan.scratch.task.model_copy(update={"model": model}))
+        run = replace(run, task=run.task.model_copy(update={"model": model}))
         outcome = train_anew(run.values(), self.folder.path / SCRATCH_RUN, reporter=self.reporter)
+        if outcome.reason == "signal":
+            self.reporter.note("The training from scratch was stopped, and is left out of the report.")
+            return None
         task = outcome.load().task
         self._measure(SCRATCH, task, dev)
         return task

@@ -53,7 +53,6 @@ class Task(ABC):
         self.codec = codec
         self.labels = labels
         self.model = self.build_model()
-        self.device = torch.device("cpu")
         self.dtype = torch.float32
         self.seed = 1
 
@@ -124,6 +123,11 @@ class Task(ABC):
         """Every score that `evaluate` gives, and whether higher is better."""
 
     @property
+    def device(self) -> torch.device:
+        """Where the model's weights are, whoever brought them there; batches go to the same place."""
+        return next(self.model.parameters()).device
+
+    @property
     def num_parameters(self) -> int:
         """Weights of the model, shared ones counted once."""
         return sum(each.numel() for each in self.model.parameters())
@@ -131,7 +135,7 @@ class Task(ABC):
     def to(self, device: torch.device, dtype: torch.dtype, seed: int = 1) -> "Task":
         """Move the model to a device; from now on compute with activations of the type, and sample from the seed."""
         self.model.to(device)
-        self.device, self.dtype, self.seed = device, dtype, seed
+        self.dtype, self.seed = dtype, seed
         return self
 
     @contextlib.contextmanager
