@@ -125,7 +125,7 @@ class Heedful(Contender):
             for name, value in weights.items():
                 self._view(parameters, name).copy_(self._by_heads(torch.from_numpy(value), place_of(name)))
         config = TrainingConfig(
-            max_steps=10**9, clip_norm=None, optimizer=AdamWConfig(betas=BETAS, eps=EPSILON, weight_decay=0.0)
+            max_steps=10**9, clip_norm=0, optimizer=AdamWConfig(betas=BETAS, eps=EPSILON, weight_decay=0.0)
         )
         self.optimizer = AdamW(self.model, config.optimizer)
         self.updater = Updater(self.task, self.optimizer, config, self.group, torch.device("cpu"), self.dtype)
@@ -164,7 +164,7 @@ class Heedful(Contender):
     def decode(self, source: torch.Tensor, beam: int, max_length: int) -> list[list[int]]:
         self.model.eval()
         # Hugging Face's length penalty divides by the length, end included, to the power 1; so does "average" at 1.
-        limits = {"max_length": max_length, "max_length_ratio": None}
+        limits = {"max_length": max_length, "max_length_ratio": 0}
         config = (
             BeamConfig(beam_size=beam, length_penalty="average", length_alpha=1.0, **self.options, **limits)
             if beam > 1

@@ -62,7 +62,9 @@ def test_settings_change_copies_of_tables() -> None:
 
 def test_null_takes_a_key_away() -> None:
     values = {"training": {"validate_minutes": 6}, "title": "x"}
-    changed = apply_settings(values, ["training.validate_minutes=null", "absent=null", "title='null'"])
+    changed = apply_settings(
+        values, ["training.validate_minutes=null", "absent=null", "no.such.key=null", "title='null'"]
+    )
     assert changed == {"training": {}, "title": "null"}
     assert values["training"] == {"validate_minutes": 6}
 

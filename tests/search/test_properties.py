@@ -14,7 +14,7 @@ from heedful.search.constraints import Constraints
 LIMITS = {
     "min_length": st.integers(0, 3),
     "max_length": st.integers(3, 7),
-    "max_length_ratio": st.none() | st.floats(0.5, 2),
+    "max_length_ratio": st.just(0.0) | st.floats(0.5, 2),
     "max_length_extra": st.integers(0, 3),
     "no_repeat_ngram": st.integers(0, 2),
 }
@@ -61,7 +61,7 @@ def test_outputs_are_what_was_asked_for(config, vocabulary: int, seed: int, shar
         assert 1 <= len(hypotheses) <= (1 if isinstance(config, GreedyConfig) else config.num_best)
         assert [each.score for each in hypotheses] == sorted((each.score for each in hypotheses), reverse=True)
         limit = config.max_length
-        if config.max_length_ratio is not None:
+        if config.max_length_ratio:
             relative = int(float(lengths[row]) * config.max_length_ratio) + config.max_length_extra
             limit = max(min(limit, relative), config.min_length, 1)
         for each in hypotheses:

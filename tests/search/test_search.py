@@ -50,7 +50,7 @@ PENALTIES = [
 def test_wide_beam_is_exhaustive(penalties: dict) -> None:
     memory = toy(3, 7, seed=1)
     outputs = every_output(7, 3)
-    config = BeamConfig(beam_size=len(outputs), num_best=11, max_length=3, max_length_ratio=None, **penalties)
+    config = BeamConfig(beam_size=len(outputs), num_best=11, max_length=3, max_length_ratio=0, **penalties)
     found = find(memory, config, source_lengths=SOURCE_LENGTHS[:3])
     for row in range(3):
         expected = sorted(((score_of(memory, row, ids, config), ids) for ids in outputs), reverse=True)[:11]
@@ -146,9 +146,7 @@ def test_reserved_symbols_are_never_generated(config) -> None:
 def test_lengths_are_kept(config) -> None:
     memory = toy(7, 11, seed=9, sharpness=0.5)
     memory.table[:, :, :, EOS_ID] += torch.linspace(-4, 4, 7)[:, None, None]
-    limited = config.model_copy(
-        update={"min_length": 3, "max_length": 5, "max_length_ratio": None, "no_repeat_ngram": 0}
-    )
+    limited = config.model_copy(update={"min_length": 3, "max_length": 5, "max_length_ratio": 0, "no_repeat_ngram": 0})
     lengths = {
         len(each.ids)
         for hypotheses in find(memory, limited, source_lengths=torch.ones(7, dtype=torch.long))
@@ -220,7 +218,7 @@ def test_wrong_prefixes_are_refused() -> None:
 def test_no_ngram_comes_twice(kind: str, size: int) -> None:
     memory = toy(7, 8, seed=13, sharpness=4)
     configs = {"greedy": GreedyConfig, "beam": BeamConfig, "sampling": SamplingConfig}
-    found = find(memory, configs[kind](max_length=40, max_length_ratio=None, no_repeat_ngram=size))
+    found = find(memory, configs[kind](max_length=40, max_length_ratio=0, no_repeat_ngram=size))
     for hypotheses in found:
         for each in hypotheses:
             ngrams = list(zip(*(each.ids[start:] for start in range(size)), strict=False))

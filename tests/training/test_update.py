@@ -22,7 +22,7 @@ from heedful.training.update import Updater, count_targets
 
 def compute(task: ToyTask, dtype: torch.dtype = torch.float32, **changes: Any) -> tuple[list[torch.Tensor], float, int]:
     """Return the divided gradients, the loss and the number of micro-batches of a first update."""
-    config = make_config(**{"accumulate": 1, "clip_norm": None, **changes})
+    config = make_config(**{"accumulate": 1, "clip_norm": 0, **changes})
     optimizer = AdamW(task.model, config.optimizer)
     updater = Updater(task, optimizer, config, Alone(), torch.device("cpu"), dtype)
     sums = updater.compute(task.batches(Position()), lambda: (0.0, False))
@@ -100,7 +100,7 @@ def test_update_takes_batches_until_it_has_its_targets() -> None:
 def test_gradients_are_divided_once_and_clipped_to_the_norm() -> None:
     gradients = [torch.tensor([6.0, 0.0]), torch.tensor([[8.0]])]
     assert norm_of(gradients) == pytest.approx(10.0)
-    assert divide_and_clip(gradients, count=4.0, norm=10.0, clip_norm=None) == 2.5
+    assert divide_and_clip(gradients, count=4.0, norm=10.0, clip_norm=0.0) == 2.5
     assert gradients[0].tolist() == [1.5, 0.0]
     assert divide_and_clip(gradients, count=1.0, norm=2.5, clip_norm=0.5) == 2.5
     assert norm_of(gradients) == pytest.approx(0.5)

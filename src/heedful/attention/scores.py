@@ -63,7 +63,7 @@ class LocationScoreConfig(Config):
     """
 
     kind: Literal["location"] = "location"
-    max_positions: PositiveInt = 256
+    max_positions: PositiveInt = 512
 
 
 AnyScoreConfig = Annotated[

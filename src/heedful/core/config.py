@@ -166,13 +166,14 @@ def apply_settings(values: dict[str, Any], settings: Iterable[str]) -> dict[str,
         key, sign, text = setting.partition("=")
         if not sign or not key.strip():
             raise ConfigError(f"`{setting}` is no setting. Write it as `training.max_minutes=30`.")
+        is_removal = text.strip() == "null"
         table = result
         *parents, last = key.strip().split(".")
         for parent in parents:
-            table = table.setdefault(parent, {})
+            table = table.get(parent, {}) if is_removal else table.setdefault(parent, {})
             if not isinstance(table, dict):
                 raise ConfigError(f"`{key}` cannot be set: `{parent}` is no table.")
-        if text.strip() == "null":
+        if is_removal:
             table.pop(last, None)
         else:
             table[last] = _parse_value(text)

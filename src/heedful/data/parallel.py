@@ -21,8 +21,8 @@ class ParallelConfig(SelectionConfig):
     kind: Literal["parallel"] = "parallel"
     source_path: str
     target_path: str
-    source: Column | None = "source"
-    target: Column | None = "target"
+    source: Column = "source"
+    target: Column = "target"
 
 
 def read_parallel(config: ParallelConfig, folder: Path) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from heedful.data.prepare import TrainingData, prepare, read_split
 from heedful.runs.config import RunConfig
 from heedful.runs.keeping import BundleWriter
 from heedful.tasks import Fitting, LanguageModellingConfig, open_bundle, task_class
+from heedful.tasks.places import check_places
 from heedful.tasks.weights import load_weights
 from heedful.text.codec import Codec
 from heedful.text.labels import LabelSet
@@ -39,12 +40,14 @@ def prepare_fitting(config: RunConfig, folder: Path, note: Note, *, is_begun: bo
         BundleError: what `init_from` names cannot be used.
     """
     here = Path.cwd()
+    check_places(config.task)
     codec, labels = _given_text(config, folder / GIVEN_TEXT)
     data = prepare(config.task.data, config.task.text, here, folder / "data", codec=codec, labels=labels)
     _check_digests(folder / DIGESTS, data.digests)
     note(data.report.summary())
     set_seed(config.runtime.seed)
     task = task_class(config.task)(config.task, data.codec, data.labels)
+    task.seed = config.runtime.seed
     if config.init_from is not None and not is_begun:
         load_weights(task.model, open_bundle(Path(config.init_from)).weights)
     note(f"{data.codec.summary()}; {config.task.model.kind} with {task.num_parameters:,} parameters")

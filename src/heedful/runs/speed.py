@@ -48,5 +48,5 @@ def measure_speed(tasks: Mapping[str, Task], lines: Sequence[str], num_symbols: 
 def _search(task: Task, num_symbols: int | None) -> AnySearchConfig:
     if num_symbols is None:
         return task.search
-    limits = {"min_length": num_symbols, "max_length": num_symbols, "max_length_ratio": None}
+    limits = {"min_length": num_symbols, "max_length": num_symbols, "max_length_ratio": 0}
     return task.search.model_copy(update=limits)

@@ -14,7 +14,7 @@ class LimitsConfig(Config):
         min_length: EOS is not chosen before so many symbols.
         max_length: after so many symbols the only choice is EOS.
         max_length_ratio: the limit is also ``max_length_ratio x source length + max_length_extra`` where the source's
-            length is known; absent means `max_length` alone.
+            length is known; a ratio of 0 leaves `max_length` alone.
         max_length_extra: the constant in that limit.
         no_repeat_ngram: no n-gram of this size comes twice in a hypothesis; 0 allows all.
         repetition_penalty: log-probabilities of symbols that the hypothesis already holds are multiplied by this
@@ -24,7 +24,7 @@ class LimitsConfig(Config):
 
     min_length: int = Field(0, ge=0)
     max_length: int = Field(256, ge=1)
-    max_length_ratio: float | None = Field(2.0, gt=0)
+    max_length_ratio: float = Field(2.0, ge=0)
     max_length_extra: int = Field(30, ge=0)
     no_repeat_ngram: int = Field(0, ge=0)
     repetition_penalty: float = Field(1.0, ge=1)

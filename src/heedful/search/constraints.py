@@ -72,7 +72,7 @@ class Constraints:
         for row, ids in enumerate(prefix_rows):
             padded[row, : len(ids)] = torch.tensor(ids, dtype=torch.long)
         limit = torch.full((num_rows,), config.max_length, dtype=torch.long, device=device)
-        if source_lengths is not None and config.max_length_ratio is not None:
+        if source_lengths is not None and config.max_length_ratio:
             relative = (source_lengths.double() * config.max_length_ratio).long() + config.max_length_extra
             limit = torch.minimum(limit, relative.to(device)).clamp(min=max(config.min_length, 1))
         limit = torch.maximum(limit, lengths)

@@ -147,7 +147,7 @@ class LanguageModelling(WritingTask):
         found = []
         with self.inference():
             for temperature in SAMPLE_TEMPERATURES[:num_samples]:
-                search = SamplingConfig(temperature=temperature, max_length_ratio=None, **limits)
+                search = SamplingConfig(temperature=temperature, max_length_ratio=0, **limits)
                 (candidates,) = self.predict_rows([self.encode(Example(target="", line=1))], search)
                 found.append(Sample("", f"(drawn at temperature {temperature})", candidates[0].text))
         return found

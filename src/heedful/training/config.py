@@ -12,6 +12,7 @@ from heedful.training.schedule import AnySchedule, CosineSchedule
 
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0)]
+NonNegativeFloat = Annotated[float, Field(ge=0)]
 
 
 class TrainingConfig(Config):
@@ -19,7 +20,7 @@ class TrainingConfig(Config):
 
     Resuming is exact (bit for bit) when the end and the validations are counted in steps or epochs. With
     ``max_minutes`` a cosine or linear schedule follows the clock, and ``validate_minutes`` does, so no two runs are
-    quite the same.
+    quite the same; nor are two of which one was stopped, if both diverge and return to their newest checkpoint.
 
     Attributes:
         optimizer: AdamW's numbers.
@@ -29,7 +30,7 @@ class TrainingConfig(Config):
         accumulate: micro-batches of an update.
         update_tokens: targets of an update; as many micro-batches are taken as it needs. Absent: ``accumulate``
             decides.
-        clip_norm: longest gradient (after the division by the count); absent: not clipped.
+        clip_norm: longest gradient (after the division by the count); 0: not clipped.
         max_steps: updates after which training ends.
         max_minutes: time after which it ends, all parts of a resumed run together.
         max_epochs: passes over the data after which it ends.
@@ -51,7 +52,7 @@ class TrainingConfig(Config):
     guard: GuardConfig = GuardConfig()
     accumulate: PositiveInt = 1
     update_tokens: PositiveInt | None = None
-    clip_norm: PositiveFloat | None = 1.0
+    clip_norm: NonNegativeFloat = 1.0
     max_steps: PositiveInt | None = None
     max_minutes: PositiveFloat | None = None
     max_epochs: PositiveInt | None = None

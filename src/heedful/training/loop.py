@@ -254,7 +254,7 @@ class Trainer:
 
     def _fraction(self) -> float:
         epoch = self.state.position.epoch
-        if self._num_batches[0] != epoch:
+        if self.config.max_epochs is not None and self._num_batches[0] != epoch:
             self._num_batches = (epoch, self.trainable.num_batches(epoch))
         return fraction_done(self.config, self.state, self._num_batches[1])
 

@@ -107,20 +107,20 @@ def norm_of(gradients: list[Tensor]) -> float:
     return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
 
 
-def divide_and_clip(gradients: list[Tensor], *, count: float, norm: float, clip_norm: float | None) -> float:
+def divide_and_clip(gradients: list[Tensor], *, count: float, norm: float, clip_norm: float) -> float:
     """Divide summed gradients by the count, and shrink them to ``clip_norm`` where they are longer; one multiplication.
 
     Args:
         gradients: sums over everything counted; changed in place.
         count: how much was counted.
         norm: of the summed gradients.
-        clip_norm: longest allowed norm of the divided gradients, or None.
+        clip_norm: longest allowed norm of the divided gradients; 0 allows any.
 
     Returns:
         The norm of the divided gradients before clipping.
     """
     scale = 1.0 / count
-    if clip_norm is not None and norm * scale > clip_norm:
+    if 0 < clip_norm < norm * scale:
         scale = clip_norm / norm
     torch._foreach_mul_(gradients, scale)
     return norm / count
