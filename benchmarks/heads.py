@@ -2,30 +2,45 @@
 
 The self-check counts, on the English PUD trees, how often the one offset that is right most often leads from a
 dependent to its head. Speed is measured on the same 1,000 sentences with random weights, which take as long as trained
-ones: 6 + 6 layers with 8 heads and the sizes of the en-es recipe or of the published base model.
+ones: 6 + 6 layers with 8 heads and the sizes of the en-es recipe or of the published base model. At last the trained
+Transformers of `quality.py`, `alignment.py` and `pruning.py`, as far as they are there, read the English PUD sentences
+and are compared: how many heads look one back and one ahead, what follows syntax, where the rare-token head sits.
 
-    python benchmarks/heads.py                 # both
+    python benchmarks/heads.py                 # all three
     python benchmarks/heads.py --only check
     python benchmarks/heads.py --only speed --threads 1
+    python benchmarks/heads.py --only trained
 """
 
 import argparse
 import csv
 import gzip
+import json
 import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from command_line import RUNS, heedful, spell
 from record import data_folder, environment, footer, read_results, table, write_results
 
 EXPECTED = {"nsubj": (33.7, 1632), "obj": (39.1, 877), "amod": (78.4, 1358), "advmod": (49.2, 847)}
 """Counted with other code, dependent to head, subtypes merged: percent and cases."""
 
 SIZES = {"en-es recipe": (256, 1024), "base (Vaswani et al. 2017)": (512, 2048)}
+TRAINED = {
+    "multi30k-en-de-1": "English to German, captions",
+    "en-es-1": "English to Spanish, everyday sentences",
+    "en-es-6x8": "the same, 6 + 6 layers",
+    "alignment-transformer": "English to French, debates",
+}
+"""Runs that other benchmarks leave behind."""
+
 LAYERS, HEADS = 6, 8
 TOKENIZER_LINES = 20_000
+PARTS = ("check", "speed", "trained")
 
 
 def treebank() -> Path:
@@ -113,10 +128,21 @@ def measure(model_dim: int, inner_dim: int) -> dict[str, Any]:
     }
 
 
+def compare_trained() -> dict[str, Any]:
+    """Return the summaries of the role cards of every trained Transformer that there is."""
+    found = [run for name in TRAINED if (run := RUNS / name).with_suffix(".done").exists()]
+    if not found:
+        sys.exit("No trained model is there yet. Run `python benchmarks/quality.py --only multi30k-en-de en-es` first.")
+    words = ["heads", *map(str, found), "--treebank", str(treebank()), "--json", "-"]
+    bundles = json.loads(heedful(*words, stdout=subprocess.PIPE).stdout)["bundles"]
+    summaries = {run.name: each["summary"] for run, each in zip(found, bundles, strict=True)}
+    return {"rows": summaries, "said": spell(words), "environment": environment()}
+
+
 def main() -> None:
     """Run what was asked for and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("check", "speed"))
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
     if arguments.threads:
@@ -124,11 +150,14 @@ def main() -> None:
 
         torch.set_num_threads(arguments.threads)
     results = read_results("heads")
-    if arguments.only != "speed":
+    chosen = [arguments.only] if arguments.only else PARTS
+    if "check" in chosen:
         results["check"] = {"rows": self_check(), "environment": environment()}
-    if arguments.only != "check":
+    if "speed" in chosen:
         speed = {name: measure(*sizes) for name, sizes in SIZES.items()}
         results["speed"] = {"rows": speed, "environment": environment()}
+    if "trained" in chosen:
+        results["trained"] = compare_trained()
     write_results("heads", results, render(results))
     print(render(results))
 
@@ -149,6 +178,13 @@ def render(results: dict[str, Any]) -> str:
                 "\nOther programs held the machine meanwhile: the CPU's seconds count, those of the wall do not.\n"
             )
         parts.append(footer(results["speed"]["environment"]))
+    if "trained" in results:
+        summaries = results["trained"]["rows"]
+        names = list(next(iter(summaries.values())))
+        rows = [[name, *(summary[name] for summary in summaries.values())] for name in names]
+        title = "\n## Trained models over the 1,000 English PUD sentences; targets are their own answers\n"
+        parts += [title, table(["", *(TRAINED[name] for name in summaries)], rows)]
+        parts += [f"\n`{results['trained']['said']}`\n", footer(results["trained"]["environment"])]
     return "\n".join(parts)
 
 
