@@ -11,7 +11,7 @@ from heedful.core.errors import ConfigError
 from heedful.core.symbols import BOS_ID
 from heedful.core.types import Sample
 from heedful.data.example import Example
-from heedful.data.prepare import is_stream
+from heedful.data.readers import is_stream
 from heedful.metrics import perplexity
 from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Generates, VocabularySizes
