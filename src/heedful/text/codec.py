@@ -121,10 +121,17 @@ class Codec:
         ids = self._symbols(self.target, text, seed)
         return [BOS_ID, *_read(ids, self.config.max_target_length, unread, line), EOS_ID]
 
-    def target_symbols(self, text: str) -> list[int]:
-        """Return the symbols of a target of any length, without BOS and EOS: for streams and forced beginnings."""
+    def target_symbols(self, text: str, *, unread: Unread | None = None, line: int | None = None) -> list[int]:
+        """Return the symbols of a target of any length, without BOS and EOS: for streams and forced beginnings.
+
+        Args:
+            text: of the target, or a part of it.
+            unread: collects lines with unknown symbols.
+            line: the text's line number, for that report.
+        """
         assert self.target is not None, "this codec has no target"
-        return self._symbols(self.target, text, None)
+        ids = self._symbols(self.target, text, None)
+        return _read(ids, len(ids), unread, line)
 
     def _symbols(self, tokenizer: Tokenizer, text: str, seed: int | None) -> list[int]:
         text = self.normalize(text)
