@@ -42,7 +42,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
         DataError: the folder is missing or damaged.
     """
     try:
-        meta: dict[str, Any] = json.loads((folder / _META).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise DataError("missing or damaged. Delete this folder; it is made again from the data.", folder) from None
+        meta = json.loads((folder / _META).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        meta = None
+    if not isinstance(meta, dict):
+        raise DataError("missing or damaged. Delete this folder; it is made again from the data.", folder)
     return meta

@@ -129,7 +129,7 @@ class LanguageModelling(WritingTask):
         if self.config.is_stream:
             parts, context = [list(chain.from_iterable(lines))], self.config.context
         else:
-            parts, context = [[*ids, EOS_ID] for ids in lines], self.config.text.max_target_length + 1
+            parts, context = [[*ids, EOS_ID] for ids in lines], self.codec.config.max_target_length + 1
         for ids in parts:
             for window, first in cut(ids, context):
                 row = Row(0, target=[BOS_ID, *window])
@@ -139,7 +139,7 @@ class LanguageModelling(WritingTask):
     def _perplexities(self, total: float, count: int, texts: Sequence[str]) -> Iterator[Measured]:
         characters = sum(map(len, texts))
         words = sum(len(text.split()) for text in texts)
-        limit = self.config.text.max_target_length
+        limit = self.codec.config.max_target_length
         lines = f"lines, those over {limit} symbols in windows, end of sequence counted"
         how = "windows of a stream" if self.config.is_stream else lines
         yield Measured("loss", total / max(count, 1), f"nats per symbol, {how}, no smoothing")
