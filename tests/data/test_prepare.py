@@ -208,6 +208,11 @@ PAIRS = {"kind": "tsv", "path": "a", "source": "a", "target": "b"}
             {"train": PAIRS, "test": {"kind": "several", "sources": [PAIRS, {**PAIRS, "path": "-"}]}},
             r"^`data\.test` is",
         ),
+        ({"train": PAIRS, "dev": LINES}, r"^`data\.dev` gives target, but `data\.train` gives source and target\."),
+        (
+            {"train": {**PAIRS, "label": "c"}, "dev": PAIRS, "test": PAIRS},
+            r"^`data\.dev` gives source and target, but `data\.train` gives source and target and label\.",
+        ),
         ({"train": STREAM, "dev": LINES}, r'^`data\.dev` must be read as .* Set `data\.dev\.unit = "stream"`'),
         ({"train": STREAM, "dev": STREAM, "test": LINES}, r"^`data\.test` must be read as `data\.train` is"),
         ({"train": LINES, "dev": STREAM}, r'Set `data\.dev\.unit = "line"`, or change `data\.train\.unit`'),

@@ -6,7 +6,7 @@ from heedful.core.config import Config
 from heedful.data.batching import BatchingConfig
 from heedful.data.cleaning import CleaningConfig
 from heedful.data.opening import STDIN
-from heedful.data.readers import AnySourceConfig, data_paths, is_stream
+from heedful.data.readers import AnySourceConfig, data_paths, is_stream, sides_of
 
 
 class DataConfig(Config):
@@ -46,6 +46,12 @@ class DataConfig(Config):
             if STDIN in data_paths(source):
                 raise ValueError(
                     f"`data.{name}` is read more than once, which standard input (`-`) cannot be. Save it as a file."
+                )
+            given, wanted = (" and ".join(sides_of(each)) for each in (source, self.train))
+            if given != wanted:
+                raise ValueError(
+                    f"`data.{name}` gives {given}, but `data.train` gives {wanted}. Name the same of `source`, "
+                    "`target` and `label` for both."
                 )
             if is_stream(source) != is_stream(self.train):
                 raise ValueError(

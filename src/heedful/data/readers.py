@@ -102,6 +102,15 @@ def is_stream(config: AnySourceConfig) -> bool:
     return isinstance(config, LinesConfig) and config.unit == "stream"
 
 
+def sides_of(config: AnySourceConfig) -> tuple[str, ...]:
+    """Return which of source, target and label the examples of a source have."""
+    if isinstance(config, SeveralConfig):
+        return sides_of(config.sources[0])
+    if isinstance(config, LinesConfig):
+        return ("target",)
+    return tuple(side for side in SIDES if getattr(config, side) is not None)
+
+
 def data_paths(config: AnySourceConfig) -> list[str]:
     """Return the paths that a source reads, as the config has them."""
     if isinstance(config, SeveralConfig):
