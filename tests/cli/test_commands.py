@@ -99,6 +99,7 @@ def test_recipes(run: Terminal) -> None:
     [
         (["train", "pronounse", "--out", "x"], "`pronounse` is neither a recipe nor a file. Did you mean `pronounce`"),
         (["train", "missing.toml", "--out", "x"], "missing.toml: no such file."),
+        (["train", "missing.toml"], "missing.toml: no such file."),
         (["train", "pronounce", "--out", "x", "--set", "model.dropuot=0.1"], "Did you mean `dropout` or"),
         (["train", "pronounce", "--out", "x", "--set", "trainning.max_steps=1"], "Did you mean `training`?"),
         (["train", "pronounce", "--out", "x", "--set", "task=translate"], "Did you mean `translation`?"),

@@ -3,6 +3,7 @@
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -78,10 +79,13 @@ def test_stream_windows_cover_the_text(tmp_path: Path) -> None:
     config = parse_config(DataConfig, {**splits, "batching": {"batch_tokens": 26}})
     made = prepare(config, parse_config(TextConfig, {"source": {"kind": "character"}}), tmp_path, tmp_path / "cache")
     held_out = "".join(each.target or "" for each in read_split(config, "dev", tmp_path))
-    batches = StreamBatches(made.stream, 13, config.batching, seed=1, is_shuffled=False)
+    batches = StreamBatches(made.stream, 13, config.batching, seed=1)
+    starts = [int(start) for plan in batches.epoch(0) for start in plan]
     rows = [row for plan in batches.epoch(0) for row in batches.batch(plan, 0).target]
     assert all(row[0] == BOS_ID and EOS_ID not in row for row in rows)
-    assert "".join(made.codec.decode_target(row.tolist()) for row in rows) + held_out == text
+    spelt = [made.codec.decode_target(row.tolist()) for _, row in sorted(zip(starts, rows, strict=True))]
+    assert "".join(spelt) == text[min(starts) : min(starts) + 13 * len(rows)] and len(rows) > 10
+    assert made.codec.decode_target(made.stream.ids.tolist()) + held_out == text
 
 
 def write_labelled(folder: Path) -> DataConfig:
@@ -189,3 +193,31 @@ def test_shuffled_windows_of_a_stream(tmp_path: Path) -> None:
     assert first.target is not None and torch.equal(first.target, again.target) and first.target.shape == (2, 12)
     short = StreamBatches(made.stream, 1000, BatchingConfig(), seed=3)
     assert next(short.placed(Position())).batch.target.shape == (1, 183)
+
+
+STREAM = {"kind": "lines", "path": "a", "unit": "stream"}
+LINES = {**STREAM, "unit": "line"}
+PAIRS = {"kind": "tsv", "path": "a", "source": "a", "target": "b"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"train": PAIRS, "dev": {**PAIRS, "path": "-"}}, r"^`data\.dev` is read more than once.*Save it as a file"),
+        (
+            {"train": PAIRS, "test": {"kind": "several", "sources": [PAIRS, {**PAIRS, "path": "-"}]}},
+            r"^`data\.test` is",
+        ),
+        ({"train": PAIRS, "dev": LINES}, r"^`data\.dev` gives target, but `data\.train` gives source and target\."),
+        (
+            {"train": {**PAIRS, "label": "c"}, "dev": PAIRS, "test": PAIRS},
+            r"^`data\.dev` gives source and target, but `data\.train` gives source and target and label\.",
+        ),
+        ({"train": STREAM, "dev": LINES}, r'^`data\.dev` must be read as .* Set `data\.dev\.unit = "stream"`'),
+        ({"train": STREAM, "dev": STREAM, "test": LINES}, r"^`data\.test` must be read as `data\.train` is"),
+        ({"train": LINES, "dev": STREAM}, r'Set `data\.dev\.unit = "line"`, or change `data\.train\.unit`'),
+    ],
+)
+def test_held_out_data_that_cannot_go_with_the_training_data(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(DataConfig, values, prefix="data")

@@ -152,6 +152,36 @@ def test_several_files_follow_one_another(tmp_path: Path) -> None:
     assert data_paths(parse(**both)) == ["x.tsv", "x.jsonl"]
 
 
+def test_several_files_must_give_the_same_sides(tmp_path: Path) -> None:
+    configs = write_all(tmp_path, PAIRS)
+    (tmp_path / "x.txt").write_text("one\ntwo\n", "utf-8")
+    (tmp_path / "l.tsv").write_text("de\tlabel\na\tx\n", "utf-8")
+    lines = {"kind": "lines", "path": "x.txt"}
+    labelled = {"kind": "tsv", "path": "l.tsv", "source": "de", "label": "label"}
+    unlabelled = {"kind": "tsv", "path": "l.tsv", "source": "de"}
+    for sources, message in (
+        ([configs["tsv"], lines], r"x\.txt:1: here is target, but the first of `sources` gives source and target"),
+        ([lines, configs["csv"]], r"x\.csv:2: here is source and target, but .* gives target"),
+        ([labelled, unlabelled], r"l\.tsv:2: here is source, but .* gives source and label"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read(tmp_path, kind="several", sources=sources)
+
+
+def test_values_of_rows_are_compared_as_json_writes_them(tmp_path: Path) -> None:
+    rows = [{"de": "a", "ok": True, "score": 0.5}, {"de": "b", "ok": False, "score": 2}, {"de": "c", "ok": True}]
+    (tmp_path / "a").write_text("".join(json.dumps({"score": 1e-7, **row}) + "\n" for row in rows), "utf-8")
+    for where, found in (
+        ({"ok": True}, ["a", "c"]),
+        ({"ok": [False]}, ["b"]),
+        ({"score": 0.5}, ["a"]),
+        ({"score": [2, 1e-7]}, ["b", "c"]),
+    ):
+        config = {"kind": "jsonl", "path": "a", "source": "de", "where": where}
+        assert [each.source for each in read(tmp_path, **config)] == found
+        assert parse(**tomllib.loads(write_toml(parse(**config).model_dump(mode="json")))) == parse(**config)
+
+
 def test_lines_and_streams(tmp_path: Path) -> None:
     text = "\ufeffone\r\ntwo ü\n\nfour"
     (tmp_path / "a.txt").write_bytes(text.encode())
@@ -214,6 +244,14 @@ def test_configs_survive_toml(tmp_path: Path) -> None:
         ({"kind": "lines", "path": "a", "start": 0.5, "end": 0.25}, r"`data`: the part must start before it ends"),
         ({"kind": "lines", "path": "-", "start": 0.5}, r"standard input is read once"),
         ({"kind": "lines", "path": "a", "unit": "stream", "limit": 3}, r"a stream has no `part` or `limit`"),
+        (
+            {"kind": "several", "sources": [{"kind": "lines", "path": "a", "unit": "stream"}]},
+            r'`data`: a stream is one file.* take them by `unit = "line"`',
+        ),
+        (
+            {"kind": "several", "sources": [{"kind": "lines", "path": "-"}] * 2},
+            r"`data`: standard input can be read only once",
+        ),
     ],
 )
 def test_wrong_configs_are_explained(values: dict[str, Any], message: str) -> None:

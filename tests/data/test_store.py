@@ -1,6 +1,7 @@
 """The corpus and the store: what was written comes back, in little memory, whole or not at all."""
 
 import os
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,20 +121,52 @@ def test_a_full_disk_is_a_data_error(tmp_path: Path) -> None:
 def test_the_first_of_two_writers_wins(tmp_path: Path) -> None:
     with new_folder(tmp_path / "folder", {}) as late:
         (late / "who").write_text("late")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "getpid", lambda: 1)
-            with new_folder(tmp_path / "folder", {}) as early:
-                (early / "who").write_text("early")
+        with new_folder(tmp_path / "folder", {}) as early:
+            (early / "who").write_text("early")
     assert (tmp_path / "folder" / "who").read_text() == "early"
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
-    (tmp_path / f"folder.{2**22 + 1}.part").mkdir()
-    (tmp_path / "folder.1.part").mkdir()
+def test_a_writer_that_loses_the_race_at_the_very_end_takes_the_other_s_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def be_late(draft: Path, folder: Path) -> None:
+        folder.mkdir()
+        (folder / "who").write_text("early")
+        rename(draft, folder)
+
+    monkeypatch.setattr(os, "rename", be_late)
+    with new_folder(tmp_path / "folder", {}) as late:
+        (late / "who").write_text("late")
+    assert (tmp_path / "folder" / "who").read_text() == "early"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_draft_is_nobody_s_once_nothing_was_written_for_a_day(tmp_path: Path) -> None:
+    """A writer may be on another machine, where its process's number means nothing."""
+    two_days_ago = time.time() - 2 * 24 * 3600
+    for name, age in ((".folder.new.fresh123", None), (".folder.new.stale123", two_days_ago)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "ids.bin").touch()
+        for each in (tmp_path / name / "ids.bin", tmp_path / name):
+            os.utime(each, None if age is None else (age, age))
+    (tmp_path / ".folder.new.at_work1").mkdir()
+    (tmp_path / ".folder.new.at_work1" / "ids.bin").touch()
+    os.utime(tmp_path / ".folder.new.at_work1", (two_days_ago, two_days_ago))
     with new_folder(tmp_path / "folder", {}):
         pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "folder.1.part"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [".folder.new.at_work1", ".folder.new.fresh123", "folder"]
+
+
+def test_what_is_kept_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name))
+    with new_folder(tmp_path / "folder", {}) as draft:
+        (draft / "ids.bin").touch()
+    assert set(synced) >= {"ids.bin", "meta.json"}
 
 
 @pytest.mark.parametrize("name", ["meta.json", "source.bin", "source.ends.bin", "lines.bin"])

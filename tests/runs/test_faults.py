@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import resource
 import shutil
 import signal
@@ -18,7 +19,7 @@ from heedful.runs import info
 from heedful.runs.training_run import CONFIG, RUN_LOCK, train
 from heedful.tasks import write_bundle
 from heedful.tasks.weights import save_weights
-from heedful.training import RunFolder, SilentReporter
+from heedful.training import RunFolder, SilentReporter, read_history
 from heedful.training.checkpoint import Checkpoints
 
 
@@ -58,6 +59,9 @@ def test_a_folder_that_cannot_be_made(run: Path) -> None:
             train(run / CONFIG, out, reporter=SilentReporter())
 
 
+DEEP = "[" * 100_000
+
+
 def _empty(file: Path) -> None:
     save_file({}, file)
 
@@ -75,6 +79,10 @@ def void(_: object) -> None:
     [
         ("data.json", _of("{"), r"data\.json: damaged.* remove this file and resume"),
         ("data.json", _of("[]"), r"data\.json: damaged"),
+        ("data.json", _of(DEEP), r"data\.json: damaged"),
+        ("history.jsonl", _of("3\n"), r"history\.jsonl: damaged"),
+        ("state.json", _of(DEEP), "damaged .*Remove the folder to go on from the one before it"),
+        ("random.json", _of(DEEP), "damaged .*Remove the folder to go on from the one before it"),
         ("history.jsonl", _of("no record\n"), r"history\.jsonl: damaged.*Remove the file"),
         ("state.json", _of("[1]"), "damaged .*Remove the folder to go on from the one before it"),
         ("random.json", _of("[1]"), "damaged .*Remove the folder to go on from the one before it"),
@@ -89,6 +97,12 @@ def test_a_damaged_file_of_a_run_is_named(run: Path, name: str, damage: Callable
     damage(last / name if (last / name).exists() else run / name)
     with pytest.raises(BundleError, match=message):
         resume(run, reporter=SilentReporter())
+
+
+def test_a_history_nested_too_deeply_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "history.jsonl").write_text(DEEP + "\n")
+    with pytest.raises(BundleError, match=r"history\.jsonl: damaged"):
+        read_history(tmp_path / "history.jsonl")
 
 
 def agree(bundle: Path) -> None:
@@ -135,6 +149,43 @@ def test_a_bundle_of_another_version_is_not_the_users_mistake(run: Path) -> None
     agree(run / "bundle")
     with pytest.raises(BundleError, match=r"`model\.novelty` is not a known key(.|\n)*wrote the bundle; this is"):
         load(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("config.toml", "runtime = 3\n", r"config\.toml: `runtime` must be a table\.\nHeedful .* wrote the bundle"),
+        ("config.toml", "text = 3\n", r"config\.toml: `text` is 3, but must be a table"),
+        ("codec.json", DEEP, r"codec\.json: damaged, not valid JSON"),
+    ],
+)
+def test_what_no_bundle_holds_is_told_in_words(run: Path, name: str, text: str, message: str) -> None:
+    file = run / "bundle" / name
+    key = text.split()[0] if name == CONFIG else ""
+    tables = re.sub(rf"(?ms)^\[{key}(\.\w+)?\]\n.*?(?=^\[|\Z)", "", file.read_text("utf-8")) if key else ""
+    file.write_text(text + tables, "utf-8")
+    agree(run / "bundle")
+    with pytest.raises(BundleError, match=message):
+        load(run)
+    if key:
+        with pytest.raises(BundleError, match=message):
+            train(run / CONFIG, run / "x", settings=[f"init_from={run}"], reporter=SilentReporter())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.toml", 'task = "translation"\ntraining = 3\n[model]\n'),
+        ("metrics.json", '{"dev": 3}'),
+        ("metrics.json", '{"dev": {"cer": 3}}'),
+        ("metrics.json", '{"data": 3}'),
+    ],
+)
+def test_facts_of_another_kind_are_damage(run: Path, name: str, text: str) -> None:
+    (run / "bundle" / name).write_text(text, "utf-8")
+    agree(run / "bundle")
+    with pytest.raises(BundleError, match=rf"{name}: damaged"):
+        info(run)
 
 
 def test_a_run_before_its_first_validation(run: Path) -> None:

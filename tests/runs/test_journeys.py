@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from tests.runs.samples import TINY_TRANSFORMER, reversal, words, write_tsv
 
+import heedful
 from heedful import runs
+from heedful.core.config import write_toml
 from heedful.core.errors import BundleError, ConfigError, RequestError
 from heedful.tasks.bundle import open_bundle
 from heedful.training import SilentReporter
@@ -163,6 +165,25 @@ def test_an_existing_folder_is_refused_and_a_failure_leaves_none(tmp_path: Path)
     with pytest.raises(ConfigError, match=r"`training\.metric` is `blue`, which is not measured"):
         runs.train(config, tmp_path / "failed", reporter=SilentReporter())
     assert not (tmp_path / "failed").exists()
+
+
+def test_a_run_without_a_folder_is_named_by_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = reversal(tmp_path, max_steps=1, averaging={"kind": "none"})
+    (tmp_path / "words.toml").write_text(write_toml(values), "utf-8")
+    assert heedful.train("words.toml").path == Path("runs/words")
+    assert "The run goes to runs/words\n" in capsys.readouterr().err
+    assert heedful.train(tmp_path / "words.toml").path == Path("runs/words-2")
+    assert heedful.train(values).path == Path("runs/translation")
+    assert sorted(each.name for each in Path("runs").iterdir()) == ["translation", "words", "words-2"]
+    (tmp_path / "runs" / "words-3").touch()  # a file has the name just as well
+    assert runs.train("words.toml", reporter=SilentReporter()).path == Path("runs/words-4")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(ConfigError, match="`--out` is missing: several processes must be told where to meet"):
+        heedful.train(values)
 
 
 def test_the_card_tells_sizes_scores_speed_and_data(reverser: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from heedful.core.config import parse_config
-from heedful.core.errors import RequestError
+from heedful.core.errors import ConfigError, RequestError
 from heedful.data.example import Example
-from heedful.tasks import TASKS, Task, open_bundle, restore_task, task_class, write_bundle
+from heedful.tasks import TASKS, Prediction, TargetScore, Task, open_bundle, restore_task, task_class, write_bundle
 from heedful.tasks.bundle import CONFIG, METRICS, WEIGHTS
 from heedful.tasks.rows import group_rows, stack_rows
 from heedful.tasks.weights import save_weights
@@ -117,6 +117,25 @@ def test_a_prefix_is_kept_or_refused(case: Made) -> None:
             next(task.predict(["bad"], prefixes=["dac"]))
 
 
+def test_lines_before_a_prefix_that_is_refused_are_answered(case: Made) -> None:
+    task, _ = case
+    found: list[Prediction] = []
+    with pytest.raises(RequestError):
+        found.extend(task.predict(LINES, prefixes=["", " ", "", "\t", "?!", "", ""]))
+    assert found == list(task.predict(LINES[:4]))
+
+
+def test_pairs_before_one_that_cannot_be_scored_are_scored(case: Made) -> None:
+    task, examples = case
+    if task.config.task == "language_modelling":
+        return  # it takes whatever stands on a line
+    pairs = [(each.source, each.label or each.target or "") for each in examples[:3]]
+    found: list[TargetScore] = []
+    with pytest.raises(RequestError, match="line 4: a source is missing"):
+        found.extend(task.score([*pairs, (None, "x"), *pairs]))
+    assert found == list(task.score(pairs))
+
+
 def test_shares_of_words_sum_to_the_whole(case: Made) -> None:
     task, examples = case
     pairs = [(each.source, each.label or each.target or "") for each in examples]
@@ -162,3 +181,13 @@ def test_rows_go_with_rows_of_like_length(case: Made) -> None:
     assert max(map(len, groups)) == 3
     lengths = [row.length for group in groups for row in group]
     assert lengths == sorted(lengths, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["translation", "classification"])
+def test_a_metric_is_listed_once(name: str) -> None:
+    """Scores are told apart by name, so that the second would take the place of the first."""
+    values = {"task": name, "text": {"source": {"kind": "character"}}, **CASES[name].values}
+    for metrics in (["bleu", {"name": "bleu", "lowercase": True}], ["chrf", "wer", "wer"]):
+        with pytest.raises(ConfigError, match=r"^`metrics` has `(bleu|wer)` 2 times.* Leave one\."):
+            parse_config(TASKS[name].config_class, {**values, "metrics": metrics})
+    parse_config(TASKS[name].config_class, {**values, "metrics": ["rouge1", "rouge2", "cer", "wer"]})

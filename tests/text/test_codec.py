@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.core.config import parse_config
-from heedful.core.errors import BundleError, DataError
+from heedful.core.errors import BundleError, ConfigError, DataError
 from heedful.core.symbols import BOS_ID, EOS_ID
 from heedful.text import Codec, LabelSet, TextConfig, Unread
 
@@ -97,7 +97,8 @@ def test_loaded_equals_saved(options: dict[str, object], tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["codec.json", "tokenizer.source.json", "tokenizer.target.json"])
 @pytest.mark.parametrize(
-    "content", [None, b"", b"[]", b"{}", b"\xff\xfe", b'{"kind": "character", "symbols": ["a", "a"]}']
+    "content",
+    [None, b"", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"kind": "character", "symbols": ["a", "a"]}'],
 )
 def test_damage_is_named(name: str, content: bytes | None, tmp_path: Path) -> None:
     train().save(tmp_path)
@@ -106,6 +107,15 @@ def test_damage_is_named(name: str, content: bytes | None, tmp_path: Path) -> No
         (tmp_path / name).write_bytes(content)
     with pytest.raises(BundleError, match=name):
         Codec.load(tmp_path)
+
+
+def test_a_target_s_tokenizer_and_a_joint_one_exclude_each_other() -> None:
+    character = {"kind": "character"}
+    message = r"^`text\.target` would not be used.* Leave the table out, or set `text\.is_joint = false`\."
+    with pytest.raises(ConfigError, match=message):
+        parse_config(TextConfig, {"source": character, "target": {"kind": "word"}, "is_joint": True}, prefix="text")
+    # The same as the source's says no other thing.
+    parse_config(TextConfig, {"source": character, "target": character, "is_joint": True})
 
 
 def test_training_reads_an_iterator_once() -> None:

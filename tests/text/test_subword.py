@@ -1,5 +1,7 @@
 """Subword training and sampling: small corpora, determinism, threads."""
 
+import hashlib
+import json
 import random
 import threading
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heedful.core.config import parse_config
-from heedful.core.errors import ConfigError
+from heedful.core.errors import BundleError, ConfigError
 from heedful.core.symbols import UNK_ID
 from heedful.text import SubwordTokenizer
 from heedful.text.subword import SubwordConfig
@@ -89,3 +91,13 @@ def test_another_model_under_the_name_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "other.model").rename(tmp_path / "side.model")
     with pytest.raises(Exception, match=r"side\.model.*side\.json"):
         SubwordTokenizer.load(tmp_path, "side")
+
+
+def test_a_model_that_is_none_is_damage_even_where_the_digest_agrees(tmp_path: Path) -> None:
+    train(vocab_size=89).save(tmp_path, "side")
+    values = json.loads((tmp_path / "side.json").read_bytes())
+    for content in (b"garbage", b"\xff" * 99, b""):
+        (tmp_path / "side.model").write_bytes(content)
+        (tmp_path / "side.json").write_text(json.dumps({**values, "sha256": hashlib.sha256(content).hexdigest()}))
+        with pytest.raises(BundleError, match=r"side\.model: damaged, no SentencePiece model"):
+            SubwordTokenizer.load(tmp_path, "side")

@@ -1,10 +1,11 @@
 """WordPiece by hand: BERT's basic words, the greedy cut, and the mapping from the file's ids."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from heedful.core.errors import ConfigError, DataError
+from heedful.core.errors import BundleError, ConfigError, DataError
 from heedful.core.symbols import UNK_ID
 from heedful.text import WordPieceConfig, WordPieceTokenizer
 from heedful.text.wordpiece import basic_words
@@ -62,3 +63,15 @@ def test_wrong_vocabulary_files(tmp_path: Path) -> None:
         WordPieceTokenizer.train(write(tmp_path, ["[PAD]", "[UNK]", "a"]), [], folder=tmp_path)
     with pytest.raises(DataError, match=r"vocab\.txt:6: the piece 'a' is empty or repeated"):
         WordPieceTokenizer.train(write(tmp_path, [*PIECES[:1], *PIECES[2:5], "a", "a"]), [], folder=tmp_path)
+
+
+def test_saved_numbers_of_lines_are_checked(tmp_path: Path) -> None:
+    tokenizer = WordPieceTokenizer.train(write(tmp_path, PIECES), [], folder=tmp_path)
+    tokenizer.save(tmp_path, "side")
+    assert WordPieceTokenizer.load(tmp_path, "side").file_ids == tokenizer.file_ids
+    values = json.loads((tmp_path / "side.json").read_bytes())
+    ids = values["file_ids"]
+    for wrong in (ids[:-1], [*ids, len(ids)], ["0", *ids[1:]], [True, *ids[1:]], [ids[1], *ids[1:]], [-1, *ids[1:]]):
+        (tmp_path / "side.json").write_text(json.dumps({**values, "file_ids": wrong}))
+        with pytest.raises(BundleError, match=r"side\.json: damaged, its file_ids are not the numbers from 0 to "):
+            WordPieceTokenizer.load(tmp_path, "side")

@@ -1,8 +1,7 @@
 """Dropout (Srivastava et al. 2014) whose draws come from a table of hashed words.
 
-torch's own draws one Bernoulli number after another and takes 2.5 ms on a CPU for 2048 x 256 elements, as long as
-eight matrix products of that height. A hash is plain integer arithmetic, which runs on whole registers: 0.2 ms
-(benchmarks/results/dropout.md, forward and backward).
+torch's own draws one Bernoulli number after another. A hash is plain integer arithmetic, which runs on whole registers
+and takes a fraction of the time (benchmarks/results/dropout.md).
 """
 
 import functools

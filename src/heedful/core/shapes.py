@@ -20,8 +20,8 @@ C   classes; in a fused projection its parts (query, key, value)
 I   width of an input that is not D
 O   width of an output that is not D
 G   all gates of a recurrent layer, 3 D or 4 D
-P   key positions padded to the width of a vector register
-W   blocks of a windowed attention
+P   positions of any other kind: of a forced beginning, of a text looked into
+W   blocks of a windowed attention; words
 X   any other width
 Z   rows with the heads folded in: B x H
 ==  ==========================================================================

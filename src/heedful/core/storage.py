@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 AT_FDCWD = -100
@@ -33,12 +34,24 @@ def write_whole(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
-@contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def whole_folder(path: Path) -> contextlib.AbstractContextManager[Path]:
     """Give an empty folder to fill; when the block ends well it takes the place of `path` in one rename.
 
     When the block fails the folder is removed and `path` is as it was.
     """
+    return _filled(path, _switch)
+
+
+def first_folder(path: Path) -> contextlib.AbstractContextManager[Path]:
+    """Give an empty folder to fill; when the block ends well it becomes `path`, unless another did so meanwhile.
+
+    Of several processes that make the same at once the first one's stays, and the others' are removed.
+    """
+    return _filled(path, _settle)
+
+
+@contextlib.contextmanager
+def _filled(path: Path, place: Callable[[Path, Path], None]) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.new.", dir=path.parent))
     try:
@@ -47,7 +60,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             if file.is_file():
                 _sync_file(file)
         os.chmod(fresh, 0o777 & ~_umask())
-        _switch(fresh, path)
+        place(fresh, path)
     finally:
         # After a switch this is the old content, after a failure the unfinished new one.
         shutil.rmtree(fresh, ignore_errors=True)
@@ -63,14 +76,29 @@ def _named(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def remove_abandoned(path: Path) -> None:
-    """Remove what a killed process left half-written beside a path. Nobody may be writing there."""
+def remove_abandoned(path: Path, *, min_age_s: float | None = None) -> None:
+    """Remove what a killed process left half-written beside a path.
+
+    Args:
+        path: of the file or folder that was to be written.
+        min_age_s: for how long nothing of it may have been written; absent means that nobody else can be at work there.
+    """
     for each in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        if min_age_s is not None and time.time() - _last_written_s(each) < min_age_s:
+            continue
         ending = each.name[len(path.name) + 2 :]
         if re.fullmatch(r"new\.\w+", ending):
             shutil.rmtree(each, ignore_errors=True)
         elif re.fullmatch(r"[a-z0-9_]{8}", ending) and each.is_file():
             each.unlink(missing_ok=True)
+
+
+def _last_written_s(path: Path) -> float:
+    """Return when a file, or anything in a folder, was last written, in seconds since 1970."""
+    found = [time.time()]  # of what vanishes meanwhile
+    with contextlib.suppress(OSError):
+        found = [each.stat().st_mtime for each in (path, *path.rglob("*"))]
+    return max(found)
 
 
 def restore_folder(path: Path) -> None:
@@ -89,6 +117,14 @@ def _switch(fresh: Path, path: Path) -> None:
         os.rename(path, aside)
         os.rename(fresh, path)
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _settle(fresh: Path, path: Path) -> None:
+    try:
+        os.rename(fresh, path)
+    except OSError:
+        if not path.is_dir():
+            raise
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -7,8 +7,8 @@ from heedful.data.collate import collate
 from heedful.data.config import DataConfig
 from heedful.data.corpus import Corpus
 from heedful.data.example import Example, group_references
-from heedful.data.prepare import TrainingData, is_stream, prepare, read_split
-from heedful.data.readers import AnySourceConfig, read_examples
+from heedful.data.prepare import TrainingData, prepare, read_split
+from heedful.data.readers import AnySourceConfig, is_stream, read_examples
 from heedful.data.report import ReadReport
 from heedful.data.store import Store
 from heedful.data.stream import Stream

@@ -107,18 +107,13 @@ class StreamBatches(Batches):
         context: symbols of a window.
         config: `batch_tokens` symbols make a batch.
         seed: of the order and the first window's place.
-        is_shuffled: False begins at the first symbol, keeps the order and adds the short window at the end, so that
-            every symbol is counted exactly once: for evaluation.
     """
 
-    def __init__(
-        self, stream: Stream, context: int, config: BatchingConfig, seed: int, *, is_shuffled: bool = True
-    ) -> None:
+    def __init__(self, stream: Stream, context: int, config: BatchingConfig, seed: int) -> None:
         self.stream = stream
         self.context = context
         self.config = config
         self.seed = seed
-        self.is_shuffled = is_shuffled
 
     def epoch(self, number: int) -> list[Rows]:
         """Return the batches as places in the stream where their windows begin."""
@@ -126,7 +121,7 @@ class StreamBatches(Batches):
         size, context = len(self.stream), self.context
         num_rows = max(min(self.config.batch_tokens // context, self.config.max_rows or size), 1)
         starts = np.arange(0, size, context)
-        if self.is_shuffled and size > context:
+        if size > context:
             last = size - context
             starts = generator.permutation(np.arange(generator.integers(min(context, last + 1)), last + 1, context))
         return np.split(starts, np.arange(num_rows, len(starts), num_rows))

@@ -2,15 +2,16 @@
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from heedful.core.errors import DataError
+from heedful.core.storage import first_folder, remove_abandoned
 
 _META = "meta.json"
+_ABANDONED_S = 24 * 3600.0
+"""A draft in which nothing was written for so long has no writer, on this machine or another that shares the disk."""
 
 
 @contextlib.contextmanager
@@ -25,30 +26,13 @@ def new_folder(folder: Path, meta: dict[str, Any]) -> Iterator[Path]:
     Raises:
         DataError: the disk is full, or the folder cannot be written.
     """
-    _remove_abandoned(folder)
-    draft = folder.with_name(f"{folder.name}.{os.getpid()}.part")
     try:
-        draft.mkdir(parents=True)
-        yield draft
-        (draft / _META).write_text(json.dumps(meta), encoding="utf-8")
-        with contextlib.suppress(OSError) if folder.exists() else contextlib.nullcontext():
-            draft.rename(folder)
+        remove_abandoned(folder, min_age_s=_ABANDONED_S)
+        with first_folder(folder) as draft:
+            yield draft
+            (draft / _META).write_text(json.dumps(meta), encoding="utf-8")
     except OSError as error:
         raise DataError(f"the cache cannot be written: {error.strerror or error}. Is the disk full?", folder) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove drafts whose process was killed."""
-    for draft in folder.parent.glob(f"{folder.name}.*.part"):
-        process = draft.name.removesuffix(".part").rpartition(".")[2]
-        try:
-            os.kill(int(process), 0)
-        except (ProcessLookupError, ValueError):
-            shutil.rmtree(draft, ignore_errors=True)
-        except PermissionError:
-            continue
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -58,7 +42,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
         DataError: the folder is missing or damaged.
     """
     try:
-        meta: dict[str, Any] = json.loads((folder / _META).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise DataError("missing or damaged. Delete this folder; it is made again from the data.", folder) from None
+        meta = json.loads((folder / _META).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        meta = None
+    if not isinstance(meta, dict):
+        raise DataError("missing or damaged. Delete this folder; it is made again from the data.", folder)
     return meta

@@ -10,11 +10,9 @@ from typing import Any
 from heedful.core.errors import DataError
 from heedful.data.cache import new_folder, read_meta
 from heedful.data.columns import ArrayWriter, Rows, RowsWriter, read_array
-from heedful.data.example import Example
+from heedful.data.example import SIDES, Example
 from heedful.data.report import ReadReport
 from heedful.text.labels import LabelSet
-
-_SIDES = ("source", "target", "label")
 
 
 class Corpus:
@@ -49,7 +47,7 @@ class Corpus:
         first = next(iterator, None)
         if first is None:
             raise DataError("no training example is left. Check the data's filters and `data.cleaning`.")
-        sides = [side for side in _SIDES if getattr(first, side) is not None]
+        sides = [side for side in SIDES if getattr(first, side) is not None]
         paths: dict[str, int] = {}
         meta: dict[str, Any] = {"sides": sides}
         with new_folder(folder, meta) as draft, contextlib.ExitStack() as stack:
@@ -69,7 +67,7 @@ class Corpus:
 
     def __getitem__(self, index: int) -> Example:
         source, target, label = (
-            self._texts[side][index].tobytes().decode("utf-8") if side in self._texts else None for side in _SIDES
+            self._texts[side][index].tobytes().decode("utf-8") if side in self._texts else None for side in SIDES
         )
         path = self._paths[self._files[index]]
         return Example(source=source, target=target, label=label, line=int(self.lines[index]), path=path)

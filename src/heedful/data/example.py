@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+SIDES = ("source", "target", "label")
+"""What an example may have of a task, in the order that files of it keep."""
+
 
 @dataclass(frozen=True, slots=True)
 class Example:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from heedful.core.errors import DataError
 from heedful.data.opening import locate, numbered_lines
-from heedful.data.selection import Row, SelectionConfig
+from heedful.data.selection import Row, SelectionConfig, as_text
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -44,14 +44,10 @@ def _cells(line: str, path: str, number: int) -> dict[str, str]:
         raise DataError(f"not valid JSON: {reason}. Write one object a line.", path, number) from None
     if not isinstance(values, dict):
         raise DataError('not a JSON object. Write one object a line, such as {"source": ...}.', path, number)
-    cells = {name: _text(each) for name, each in values.items() if isinstance(each, str | int | float)}
+    cells = {name: as_text(each) for name, each in values.items() if isinstance(each, str | int | float)}
     for name, text in cells.items():
         if _NO_TEXT.search(name + text):
             raise DataError(
                 "a string holds \\u0000 or half a character (\\ud800 to \\udfff alone). Write it without.", path, number
             )
     return cells
-
-
-def _text(value: str | int | float) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

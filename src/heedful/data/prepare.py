@@ -15,8 +15,7 @@ from heedful.data.config import DataConfig
 from heedful.data.corpus import Corpus
 from heedful.data.example import Example, group_references
 from heedful.data.opening import STDIN, check_plain, locate, unreadable
-from heedful.data.plain import LinesConfig
-from heedful.data.readers import AnySourceConfig, data_paths, read_examples
+from heedful.data.readers import AnySourceConfig, data_paths, is_stream, read_examples
 from heedful.data.report import ReadReport
 from heedful.data.selection import bucket
 from heedful.data.store import Store
@@ -47,11 +46,6 @@ class TrainingData:
     stream: Stream | None
     report: ReadReport
     digests: dict[str, str]
-
-
-def is_stream(config: AnySourceConfig) -> bool:
-    """Say whether a source is one long text."""
-    return isinstance(config, LinesConfig) and config.unit == "stream"
 
 
 def prepare(

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from heedful.core.config import Config
-from heedful.data.example import Example
+from heedful.core.errors import DataError
+from heedful.data.example import SIDES, Example
 from heedful.data.json_lines import JsonLinesConfig, read_json_lines
+from heedful.data.opening import STDIN
 from heedful.data.parallel import ParallelConfig, read_parallel
 from heedful.data.plain import LinesConfig, read_plain
 from heedful.data.report import ReadReport
@@ -29,14 +31,25 @@ FileConfig = Annotated[
 
 
 class SeveralConfig(Config):
-    """Several files, one after the other, each in its own format.
+    """Several files, one after the other, each in its own format; all give the same of source, target and label.
 
     Attributes:
-        sources: the files.
+        sources: the files; none of them a stream.
     """
 
     kind: Literal["several"] = "several"
     sources: tuple[FileConfig, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "SeveralConfig":
+        if any(map(is_stream, self.sources)):
+            raise ValueError(
+                "a stream is one file: several have no order in which one goes on with the other. Join them into one "
+                'file, or take them by `unit = "line"`'
+            )
+        if [path for each in self.sources for path in data_paths(each)].count(STDIN) > 1:
+            raise ValueError("standard input can be read only once. Save one of the texts as a file, and name that")
+        return self
 
 
 AnySourceConfig = Annotated[
@@ -57,12 +70,45 @@ def read_examples(config: AnySourceConfig, folder: Path, report: ReadReport) -> 
         ConfigError: a path names HEEDFUL_DATA, which is not set.
     """
     if isinstance(config, SeveralConfig):
-        for each in config.sources:
-            yield from read_examples(each, folder, report)
+        yield from _alike(example for each in config.sources for example in read_examples(each, folder, report))
     elif isinstance(config, LinesConfig):
         yield from read_plain(config, folder, report)
     else:
         yield from select(ROW_READERS[config.kind](config, folder), config, report)
+
+
+def _alike(examples: Iterator[Example]) -> Iterator[Example]:
+    """Yield the examples as long as they have what the first one has.
+
+    Raises:
+        DataError: one has more or less of source, target and label.
+    """
+    first: tuple[str, ...] | None = None
+    for each in examples:
+        sides = tuple(side for side in SIDES if getattr(each, side) is not None)
+        first = first or sides
+        if sides != first:
+            raise DataError(
+                f"here is {' and '.join(sides)}, but the first of `sources` gives {' and '.join(first)}. Name the same "
+                "of `source`, `target` and `label` for all of them.",
+                each.path,
+                each.line,
+            )
+        yield each
+
+
+def is_stream(config: AnySourceConfig) -> bool:
+    """Say whether a source is one long text."""
+    return isinstance(config, LinesConfig) and config.unit == "stream"
+
+
+def sides_of(config: AnySourceConfig) -> tuple[str, ...]:
+    """Return which of source, target and label the examples of a source have."""
+    if isinstance(config, SeveralConfig):
+        return sides_of(config.sources[0])
+    if isinstance(config, LinesConfig):
+        return ("target",)
+    return tuple(side for side in SIDES if getattr(config, side) is not None)
 
 
 def data_paths(config: AnySourceConfig) -> list[str]:

@@ -1,6 +1,7 @@
 """Which rows and columns of a file are meant: by column values, by hash, with replacements."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple
@@ -89,7 +90,12 @@ def bucket(text: str, of: int) -> int:
 
 def _as_texts(value: object) -> object:
     values = value if isinstance(value, list | tuple) else (value,)
-    return tuple(str(each) if isinstance(each, int) else each for each in values)
+    return tuple(as_text(each) if isinstance(each, int | float) else each for each in values)
+
+
+def as_text(value: str | int | float) -> str:
+    """Return a value as a cell holds it: a number, and true or false, as JSON writes them."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 Values = Annotated[tuple[str, ...], BeforeValidator(_as_texts)]
@@ -103,7 +109,8 @@ class SelectionConfig(Config):
         source: column of the source; absent where the task has none.
         target: column of the target.
         label: column of the class.
-        where: column values that a row must have, such as ``{split = "train"}`` or ``{fold = [0, 1]}``.
+        where: column values that a row must have, such as ``{split = "train"}`` or ``{fold = [0, 1]}``; a number, true
+            and false stand for their text in JSON (``0.5``, ``true``).
         part: the part of the rows to take, by hash; absent for all.
         replace: changes to columns, in order.
         limit: rows to take at most.

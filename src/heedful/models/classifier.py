@@ -20,13 +20,13 @@ from heedful.models.text_encoders import AnyTextEncoderConfig, ConvolutionalText
 
 
 class ClassifierConfig(Config):
-    """Keys of a classifier. As they stand they are those of Kim (2014, section 3.1).
+    """Keys of a classifier. As they stand they are those of Kim (2014, section 3.1), but for his `max_norm` of 3.
 
     Attributes:
         encoder: a table whose ``kind`` is ``recurrent``, ``convolutional`` or ``transformer``.
         pooling: ``mean``, ``max``, ``first`` or ``attention``.
         dropout: rate on the pooled vector.
-        max_norm: longest that the weight vector of a class may be (3 in Kim 2014); absent means any length.
+        max_norm: longest that the weight vector of a class may be; absent means any length.
     """
 
     kind: Literal["classifier"] = "classifier"

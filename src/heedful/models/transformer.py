@@ -87,7 +87,7 @@ class Transformer(Generates[TransformerMemory, TransformerState]):
             config.heads("cross", config.decoder_layers),
             config.inner_dims("decoder", config.decoder_layers),
         )
-        # No bias, as published: two of seven passes over all logits of a training step would be for it alone.
+        # No bias, as published: it would cost passes over all logits of a training step for itself alone.
         self.output = OutputLayer(config.model_dim, len(tables.target.weight), weight=tables.output_weight, bias=False)
 
     def attention_sites(self) -> list[AttentionSite]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.core.config import Config, anchor_path, apply_settings, parse_config, read_toml, write_toml
-from heedful.core.errors import ConfigError, did_you_mean
+from heedful.core.errors import BundleError, ConfigError, did_you_mean
 from heedful.core.runtime import RuntimeConfig
 from heedful.runs.recipes import find_recipe
-from heedful.tasks import TASKS, TaskConfig, open_bundle
+from heedful.tasks import TASKS, Bundle, TaskConfig, open_bundle
+from heedful.tasks.bundle import CONFIG, version
 from heedful.training.config import TrainingConfig
 
 ConfigSource = Mapping[str, Any] | Path | str
@@ -103,6 +104,24 @@ def _part(kind: type[ConfigType], values: Mapping[str, Any], key: str) -> Config
     return parse_config(kind, dict(table), prefix=key)
 
 
+def own_values(bundle: Bundle) -> dict[str, Any]:
+    """Return a bundle's own configuration, seen to be one before anything is set on top of it.
+
+    Raises:
+        BundleError: it was edited, or another version wrote it.
+    """
+    values = bundle.config()
+    try:
+        parse_run(values)
+    except ConfigError as error:
+        writer = bundle.manifest.get("heedful", "?")
+        raise BundleError(
+            f"{bundle.path / CONFIG}: {error}\nHeedful {writer} wrote the bundle; this is {version()}. "
+            "Use that version, or bring the file back."
+        ) from None
+    return values
+
+
 def inherit(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values of a run that tunes a bundle further: what they do not say of text and model is the bundle's.
 
@@ -113,7 +132,7 @@ def inherit(values: dict[str, Any]) -> dict[str, Any]:
     origin = values.get("init_from")
     if not isinstance(origin, str):
         return values
-    given = open_bundle(Path(origin)).config()
+    given = own_values(open_bundle(Path(origin)))
     task = given.get("task")
     if values.get("task", task) != task:
         raise ConfigError(f"`task` is {values['task']!r}, but `init_from` is of the task {task!r}.")

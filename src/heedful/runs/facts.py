@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.core.errors import BundleError
-from heedful.tasks.bundle import CONFIG, Bundle, open_bundle
+from heedful.tasks.bundle import CONFIG, METRICS, Bundle, open_bundle
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,12 @@ def info(path: Path | str) -> RunFacts:
     """
     bundle = open_bundle(Path(path))
     config, metrics = bundle.config(), bundle.metrics()
-    if not isinstance(config.get("task"), str) or not isinstance(config.get("model"), dict):
-        raise BundleError(
-            f"{bundle.path / CONFIG}: damaged: it names no task or model. Copy the bundle again from its run."
-        )
+    remedy = "Copy the bundle again from its run."
+    tables = (config.get("model"), config.get("training", {}))
+    if not isinstance(config.get("task"), str) or not all(isinstance(each, dict) for each in tables):
+        raise BundleError(f"{bundle.path / CONFIG}: damaged: it names no task, model or training. {remedy}")
+    if not _are_scores(metrics.get("dev", {})) or not isinstance(metrics.get("data", []), list):
+        raise BundleError(f"{bundle.path / METRICS}: damaged: it holds no scores by name. {remedy}")
     return RunFacts(
         path=str(bundle.path),
         task=config["task"],
@@ -83,10 +85,16 @@ def info(path: Path | str) -> RunFacts:
         num_parameters=count_parameters(bundle),
         size_bytes=bundle.size_bytes(),
         scores=metrics.get("dev", {}),
-        data=metrics.get("data", []),
+        data=[str(each) for each in metrics.get("data", [])],
         created=bundle.manifest.get("created", "?"),
         heedful=bundle.manifest.get("heedful", "?"),
         config=config,
+    )
+
+
+def _are_scores(values: Any) -> bool:
+    return isinstance(values, dict) and all(
+        isinstance(each, dict) and isinstance(each.get("value"), int | float) for each in values.values()
     )
 
 

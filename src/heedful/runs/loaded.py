@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from heedful.core.config import apply_settings
-from heedful.core.errors import BundleError, ConfigError
+from heedful.core.errors import ConfigError
 from heedful.core.runtime import choose_device, choose_dtype
 from heedful.data.prepare import read_split
 from heedful.models.interfaces import Model
-from heedful.runs.config import RunConfig, parse_run
+from heedful.runs.config import RunConfig, own_values, parse_run
 from heedful.runs.facts import RunFacts, info
 from heedful.search.config import AnySearchConfig, BeamConfig, GreedyConfig, LimitsConfig
 from heedful.tasks import Evaluation, Prediction, TargetScore, Task, open_bundle, restore_task
-from heedful.tasks.bundle import CONFIG, Bundle, version
 from heedful.text.unread import Unread
 
 if TYPE_CHECKING:
@@ -132,10 +131,8 @@ def load(path: Path | str, *, settings: Iterable[str] = ()) -> LoadedModel:
         ConfigError: a setting that does not fit.
     """
     bundle = open_bundle(Path(path))
-    values = bundle.config()
-    made_by = values.get("runtime", {})
-    values["runtime"] = {"dtype": "float32", "seed": made_by.get("seed", 1)}
-    check_own(values, bundle)
+    values = own_values(bundle)
+    values["runtime"] = {"dtype": "float32", "seed": values.get("runtime", {}).get("seed", 1)}
     config = parse_run(apply_settings(values, settings))
     if config.runtime.threads is not None:
         torch.set_num_threads(config.runtime.threads)
@@ -145,22 +142,6 @@ def load(path: Path | str, *, settings: Iterable[str] = ()) -> LoadedModel:
     return LoadedModel(
         Path(path), config, task.to(device, choose_dtype(config.runtime.dtype, device), config.runtime.seed)
     )
-
-
-def check_own(values: dict[str, Any], bundle: Bundle) -> None:
-    """See that a bundle's own configuration can be read, before anything is set on top of it.
-
-    Raises:
-        BundleError: it was edited, or another version wrote it.
-    """
-    try:
-        parse_run(values)
-    except ConfigError as error:
-        writer = bundle.manifest.get("heedful", "?")
-        raise BundleError(
-            f"{bundle.path / CONFIG}: {error}\nHeedful {writer} wrote the bundle; this is {version()}. "
-            "Use that version, or bring the file back."
-        ) from None
 
 
 def adjust_search(search: AnySearchConfig, beam_size: int | None, num_best: int | None) -> AnySearchConfig:

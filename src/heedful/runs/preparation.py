@@ -92,7 +92,7 @@ def _check_digests(path: Path, digests: dict[str, str]) -> None:
         return
     try:
         known = json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         known = None
     if not isinstance(known, dict):
         raise BundleError(

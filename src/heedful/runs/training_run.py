@@ -1,9 +1,10 @@
 """Training, and going on with it."""
 
 import contextlib
+import itertools
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +20,11 @@ from heedful.training import ConsoleReporter, Reporter, RunFolder, SilentReporte
 from heedful.training import resume as resume_training
 from heedful.training import train as start_training
 from heedful.training.checkpoint import Checkpoints
+from heedful.training.processes import num_processes
 
 CONFIG = "config.toml"
+RUNS = "runs"
+"""Where a run goes that is given no folder."""
 PREPARED = ".prepared"
 RUN_LOCK = ".run-lock"
 """Held from the first look at the folder to the last line of the report; training holds one of its own within."""
@@ -55,13 +59,18 @@ class RunOutcome:
 
 
 def train(
-    config: ConfigSource, out: Path | str, *, settings: Iterable[str] = (), reporter: Reporter | None = None
+    config: ConfigSource,
+    out: Path | str | None = None,
+    *,
+    settings: Iterable[str] = (),
+    reporter: Reporter | None = None,
 ) -> RunOutcome:
     """Train a model.
 
     Args:
         config: nested values, the path of a TOML file, or a recipe's name.
-        out: folder of the new run; it must not exist.
+        out: folder of the new run; it must not exist. Absent means ``runs/NAME`` where the caller is, by the name of
+            the file or recipe (nested values go by their task's), and ``runs/NAME-2`` and so on where that is there.
         settings: ``key=value`` on top of the configuration.
         reporter: is told how it goes; absent means stderr.
 
@@ -72,20 +81,44 @@ def train(
         TrainingError: training diverged for good, or the disk is full.
     """
     run = read_run(config, settings)
-    folder = RunFolder(Path(out))
     reporter = reporter or ConsoleReporter()
-    if not is_first_process():
+    if out is None and num_processes() > 1:
+        raise ConfigError("`--out` is missing: several processes must be told where to meet. Name the run's folder.")
+    if out is not None and not is_first_process():
+        folder = RunFolder(Path(out))
         await_preparation(folder.path, run.training.timeout_minutes)
         return _run(run, folder, SilentReporter())
+    if out is not None:
+        path = Path(out)
+        if not _make(path):
+            raise BundleError(f"{path}: already there. Choose another `--out`, or go on with `heedful resume`.")
+    else:
+        name = run.values()["task"] if isinstance(config, Mapping) else Path(config).stem
+        path = next(filter(_make, _numbered(Path(RUNS) / name)))
+        reporter.note(f"The run goes to {path}")
+    return begin(run, RunFolder(path), reporter)
+
+
+def _numbered(path: Path) -> Iterator[Path]:
+    """Yield the path, then others that end in ``-2``, ``-3`` and so on."""
+    yield path
+    for number in itertools.count(2):
+        yield path.with_name(f"{path.name}-{number}")
+
+
+def _make(path: Path) -> bool:
+    """Make a run's folder; False where something of the name is there already.
+
+    Raises:
+        BundleError: no folder can be made there.
+    """
     try:
-        folder.path.mkdir(parents=True)
+        path.mkdir(parents=True)
     except FileExistsError:
-        raise BundleError(
-            f"{folder.path}: already there. Choose another `--out`, or go on with `heedful resume`."
-        ) from None
+        return False
     except OSError as error:
-        raise BundleError(f"{folder.path}: cannot be made: {error.strerror}. Choose another `--out`.") from None
-    return begin(run, folder, reporter)
+        raise BundleError(f"{path}: cannot be made: {error.strerror}. Choose another `--out`.") from None
+    return True
 
 
 def begin(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:

@@ -1,7 +1,6 @@
 """Finding the output: greedy, beam and sampling over a step function. This room knows no model."""
 
 from heedful.search.config import (
-    SEARCHES,
     AnySearchConfig,
     BeamConfig,
     GreedyConfig,
@@ -13,7 +12,6 @@ from heedful.search.hypothesis import Hypothesis
 from heedful.search.walk import Symbols
 
 __all__ = [
-    "SEARCHES",
     "AnySearchConfig",
     "BeamConfig",
     "GreedyConfig",

@@ -13,7 +13,8 @@ class Hypothesis:
     Attributes:
         ids: its symbols without BOS and EOS, a forced prefix included.
         score: what hypotheses are ranked by: log-probability under the length and coverage penalties.
-        log_prob: summed natural log-probability of all symbols, EOS included.
+        log_prob: summed natural log-probability of all symbols, EOS included; with a `repetition_penalty`, of those
+            that it left.
         is_complete: False where EOS was forced by a limit although the model preferred to go on: the output is cut.
         attention: weights over the source for each symbol, EOS last, ``len(ids) + 1`` rows; None unless asked for.
     """

@@ -1,8 +1,8 @@
 """The k largest of many numbers, faster than sorting looks.
 
 `torch.topk` on the CPU reads a row one number at a time. A maximum over an outer axis runs in vector registers, and the
-k largest numbers lie in the k groups with the largest maxima; so the vocabulary is folded into groups first. For 320
-rows of 8,000 and k = 5 that takes 1.6 ms instead of 2.7 on one core of a server CPU.
+k largest numbers lie in the k groups with the largest maxima; so the vocabulary is folded into groups first, which is
+quicker where rows are many and long.
 """
 
 import torch

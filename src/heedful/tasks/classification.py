@@ -1,7 +1,6 @@
 """Text to label with a classifier."""
 
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -9,32 +8,32 @@ from heedful.core.errors import ConfigError
 from heedful.core.types import Batch, LossSum
 from heedful.data.example import Example
 from heedful.losses.cross_entropy import classification_loss
-from heedful.metrics import AnyMetricConfig, Metric, build_metric
+from heedful.metrics import AnyMetricConfig
 from heedful.metrics.classification import AccuracyConfig
 from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Classifies, VocabularySizes
 from heedful.search import AnySearchConfig, GreedyConfig
+from heedful.tasks.comparing import ComparingConfig, ComparingTask
 from heedful.tasks.config import TaskConfig
-from heedful.tasks.outcome import Candidate, Measured, TargetScore, WordScore
+from heedful.tasks.outcome import Candidate, TargetScore, WordScore
 from heedful.tasks.rows import Row
-from heedful.tasks.task import Task
 from heedful.text.codec import Codec
 from heedful.text.labels import LabelSet
 from heedful.text.unread import Unread
 
 
-class ClassificationConfig(TaskConfig):
+class ClassificationConfig(ComparingConfig):
     """Keys of a task from text to label.
 
     Attributes:
-        metrics: what is measured.
+        metrics: what is measured, each metric once.
     """
 
     task: Literal["classification"] = "classification"
     metrics: tuple[AnyMetricConfig, ...] = (AccuracyConfig(),)
 
 
-class Classification(Task):
+class Classification(ComparingTask):
     """Reads a line, gives each label a probability."""
 
     config_class: ClassVar[type[TaskConfig]] = ClassificationConfig
@@ -56,11 +55,6 @@ class Classification(Task):
             raise ConfigError("`data.train.label` is missing. Name the column of the labels.")
         return self.labels
 
-    @functools.cached_property
-    def metrics(self) -> list[Metric]:
-        """The metrics of the configuration."""
-        return [build_metric(each) for each in self.config.metrics]
-
     @classmethod
     def from_folder(cls, config: Any, folder: Path) -> "Classification":
         """Load tokenizer and labels, and make a model with random weights for them."""
@@ -75,11 +69,6 @@ class Classification(Task):
     def search(self) -> AnySearchConfig:
         """Return a search for the best label alone; ``num_best`` of another one tells how many labels are wished."""
         return GreedyConfig()
-
-    @property
-    def directions(self) -> Mapping[str, bool]:
-        """``loss`` and the metrics."""
-        return {"loss": False} | {each.name: each.is_higher_better for each in self.metrics}
 
     def encode(self, example: Example, *, seed: int | None = None, unread: Unread | None = None) -> Row:
         """Return source symbols and the label's index."""
@@ -121,8 +110,3 @@ class Classification(Task):
     def accepted(self, example: Example) -> tuple[str, ...]:
         """Return the label."""
         return (example.label or "",)
-
-    def measure(self, predictions: Sequence[str], references: Sequence[tuple[str, ...]]) -> list[Measured]:
-        """Compute the metrics on labels."""
-        results = [each.score(list(predictions), list(references)) for each in self.metrics]
-        return [Measured(each.name, each.value, each.signature) for each in results]

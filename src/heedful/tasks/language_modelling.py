@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from heedful.core.errors import ConfigError
-from heedful.core.symbols import BOS_ID
+from heedful.core.symbols import BOS_ID, EOS_ID
 from heedful.core.types import Sample
 from heedful.data.example import Example
-from heedful.data.prepare import is_stream
+from heedful.data.readers import is_stream
 from heedful.metrics import perplexity
 from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Generates, VocabularySizes
@@ -19,7 +19,7 @@ from heedful.search import AnySearchConfig, SamplingConfig
 from heedful.tasks.config import TaskConfig
 from heedful.tasks.outcome import Evaluation, Measured
 from heedful.tasks.rows import Row, group_rows
-from heedful.tasks.writing import WritingTask
+from heedful.tasks.writing import WritingTask, has_symbols
 from heedful.text.unread import Unread
 
 SAMPLE_TEMPERATURES = (0.5, 0.8, 1.0)
@@ -29,7 +29,8 @@ class LanguageModellingConfig(TaskConfig):
     """Keys of a task that continues text.
 
     Attributes:
-        context: symbols in a window of a stream; lines are windows by themselves.
+        context: symbols in a window of a stream; lines are windows by themselves (but for one that is longer than
+            `text.max_target_length`, which is measured in windows of that length).
         search: how text is continued.
     """
 
@@ -105,13 +106,14 @@ class LanguageModelling(WritingTask):
         search: AnySearchConfig | None = None,
         unread: Unread | None = None,
     ) -> Evaluation:
-        """Measure how well the text is foretold: every symbol once, in a stream with half a window before it."""
+        """Measure how well the text is foretold: every symbol once.
+
+        In a stream, and in a line that is longer than a model reads, each has half a window before it at least (but for
+        those at the beginning).
+        """
         start_s = time.perf_counter()
         texts = [each.target or "" for each in examples]
-        if self.config.is_stream:
-            windows = self._windows(texts)
-        else:
-            windows = [(self.encode(each, unread=unread), 0) for each in examples]
+        windows = list(self._windows(examples, unread))
         total = count = 0.0
         with self.inference():
             for first in sorted({first for _, first in windows}):
@@ -121,20 +123,25 @@ class LanguageModelling(WritingTask):
         measured = tuple(self._perplexities(total, int(count), texts))
         return Evaluation(split, measured, len(examples), time.perf_counter() - start_s)
 
-    def _windows(self, texts: Sequence[str]) -> list[tuple[Row, int]]:
-        """Cut the stream into windows; of each but the first, the first half was counted in the one before."""
-        ids = list(chain.from_iterable(map(self.codec.target_symbols, texts)))
-        context, stride = self.config.context, max(self.config.context // 2, 1)
-        windows = [(Row(0, target=[BOS_ID, *ids[:context]]), 0)]
-        for line, end in enumerate(range(context, len(ids), stride), start=1):
-            begin = end + stride - context
-            windows.append((Row(line, target=[BOS_ID, *ids[begin : begin + context]]), context - stride))
-        return windows
+    def _windows(self, examples: Sequence[Example], unread: Unread | None) -> Iterator[tuple[Row, int]]:
+        """Yield the windows of the stream or of each line, and from where on each one's symbols are counted."""
+        lines = (self.codec.target_symbols(each.target or "", unread=unread, line=each.line) for each in examples)
+        if self.config.is_stream:
+            parts, context = [list(chain.from_iterable(lines))], self.config.context
+        else:
+            parts, context = [[*ids, EOS_ID] for ids in lines], self.codec.config.max_target_length + 1
+        for ids in parts:
+            for window, first in cut(ids, context):
+                row = Row(0, target=[BOS_ID, *window])
+                if has_symbols(row):
+                    yield row, first
 
     def _perplexities(self, total: float, count: int, texts: Sequence[str]) -> Iterator[Measured]:
         characters = sum(map(len, texts))
         words = sum(len(text.split()) for text in texts)
-        how = "windows of a stream" if self.config.is_stream else "lines, end of sequence counted"
+        limit = self.codec.config.max_target_length
+        lines = f"lines, those over {limit} symbols in windows, end of sequence counted"
+        how = "windows of a stream" if self.config.is_stream else lines
         yield Measured("loss", total / max(count, 1), f"nats per symbol, {how}, no smoothing")
         yield Measured("nats_per_character", total / max(characters, 1), f"{how}")
         found = perplexity(total, max(count, 1), max(words + (0 if self.config.is_stream else len(texts)), 1))
@@ -151,3 +158,17 @@ class LanguageModelling(WritingTask):
                 (candidates,) = self.predict_rows([self.encode(Example(target="", line=1))], search)
                 found.append(Sample("", f"(drawn at temperature {temperature})", candidates[0].text))
         return found
+
+
+def cut(ids: Sequence[int], context: int) -> Iterator[tuple[Sequence[int], int]]:
+    """Yield a text's windows, and in each the place from which on its symbols stood in none before.
+
+    Args:
+        ids: the text's symbols.
+        context: symbols in a window; each but the first begins with the second half of the one before.
+    """
+    stride = max(context // 2, 1)
+    yield ids[:context], 0
+    for end in range(context, len(ids), stride):
+        begin = end + stride - context
+        yield ids[begin : begin + context], context - stride

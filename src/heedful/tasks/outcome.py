@@ -13,7 +13,8 @@ class Candidate:
     Attributes:
         text: the output as text.
         score: what candidates are ranked by (for a search: the log-probability with its penalties).
-        log_prob: natural logarithm of the model's probability of this output.
+        log_prob: natural logarithm of the model's probability of this output; where a search has a
+            `repetition_penalty`, of the probabilities as it left them.
         ids: the symbols that the search found, without BOS and EOS; none for a label. A text can be spelled in several
             ways, and the model's own need not be the tokenizer's.
         alignment: links from the source's words to the output's, both from 0, where they were asked for.
@@ -39,13 +40,11 @@ class Prediction:
         line: the line's number, from 0.
         source: the line as it was read.
         candidates: at least one.
-        num_dropped: symbols at the end of the source that the model did not see because the line was too long.
     """
 
     line: int
     source: str
     candidates: tuple[Candidate, ...]
-    num_dropped: int = 0
 
     @property
     def text(self) -> str:

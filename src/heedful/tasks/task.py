@@ -186,20 +186,26 @@ class Task(ABC):
         Raises:
             RequestError: prefixes, but the task writes no text that could begin with them, or not as many as lines.
         """
-        numbered = enumerate(_begun(lines, prefixes))
-        for chunk in chunks(numbered, chunk_lines):
-            rows = [self._row(text, prefix, n, unread) for n, (text, prefix) in chunk if text.strip()]
+        # Each row is made as its line comes, so that those before a line or prefix that is refused are answered.
+        made = (
+            (number, text, self._row(text, prefix, number, unread))
+            for number, (text, prefix) in enumerate(_begun(lines, prefixes))
+        )
+        for chunk in chunks(made, chunk_lines):
             found: dict[int, tuple[Candidate, ...]] = {}
             with self.inference():
-                for group in group_rows(rows, max_rows):
+                for group in group_rows([row for *_, row in chunk if row is not None], max_rows):
                     candidates = self.predict_rows(group, search or self.search)
                     found.update((row.line, each) for row, each in zip(group, candidates, strict=True))
-            for number, (text, _) in chunk:
+            for number, text, _ in chunk:
                 yield Prediction(number, text, found.get(number, BLANK))
 
-    def _row(self, text: str, prefix: str, number: int, unread: Unread | None) -> Row:
+    def _row(self, text: str, prefix: str, number: int, unread: Unread | None) -> Row | None:
+        """Return the row of a line to be answered; None for a blank line."""
+        if not text.strip():
+            return None
         row = self.encode(Example(source=text, line=number + 1), unread=unread)
-        return self.begin(row, prefix) if prefix else row
+        return self.begin(row, prefix) if prefix.strip() else row
 
     def begin(self, row: Row, prefix: str) -> Row:
         """Return a row whose output must begin with the prefix.
@@ -229,19 +235,18 @@ class Task(ABC):
             pairs: source (None for a language model) and target, or label.
             unread: collects the lines that were not read whole.
         """
-        numbered = enumerate(pairs)
-        for chunk in chunks(numbered, CHUNK_LINES):
-            rows = [
-                self.encode(self.example_of(source, target, number + 1), unread=unread)
-                for number, (source, target) in chunk
-            ]
-            targets = {number: target for number, (_, target) in chunk}
+        made = (
+            (target, self.encode(self.example_of(source, target, number), unread=unread))
+            for number, (source, target) in enumerate(pairs, start=1)
+        )
+        for chunk in chunks(made, CHUNK_LINES):
+            targets = {row.line: target for target, row in chunk}
             found: dict[int, TargetScore] = {}
             with self.inference():
-                for group in group_rows(rows):
+                for group in group_rows([row for _, row in chunk]):
                     scores = self.score_rows(group, [targets[row.line] for row in group])
                     found.update((row.line, each) for row, each in zip(group, scores, strict=True))
-            yield from (found[number] for number, _ in chunk)
+            yield from (found[row.line] for _, row in chunk)
 
     def example_of(self, source: str | None, target: str, line: int) -> Example:
         """Return the example that a pair to be scored stands for."""

@@ -1,38 +1,33 @@
 """Text to text with an encoder-decoder: translation, and any other pairs of lines."""
 
-import functools
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from heedful.core.errors import ConfigError, RequestError
 from heedful.core.symbols import UNK_ID
 from heedful.data.example import Example
-from heedful.metrics import AnyMetricConfig, Metric, build_metric
 from heedful.models.catalogue import build_model
 from heedful.models.interfaces import Generates, VocabularySizes
 from heedful.search import AnySearchConfig, BeamConfig
+from heedful.tasks.comparing import ComparingConfig, ComparingTask
 from heedful.tasks.config import TaskConfig
-from heedful.tasks.outcome import Measured
 from heedful.tasks.rows import Row
 from heedful.tasks.writing import WritingTask
 from heedful.text.unread import Unread
 
 
-class TranslationConfig(TaskConfig):
+class TranslationConfig(ComparingConfig):
     """Keys of a task from text to text.
 
     Attributes:
         search: how outputs are searched.
-        metrics: what is measured.
     """
 
     task: Literal["translation"] = "translation"
     search: AnySearchConfig = BeamConfig()
-    metrics: tuple[AnyMetricConfig, ...] = ()
 
 
-class Translation(WritingTask):
+class Translation(ComparingTask, WritingTask):
     """Reads a line, writes a line."""
 
     config_class: ClassVar[type[TaskConfig]] = TranslationConfig
@@ -47,20 +42,10 @@ class Translation(WritingTask):
             raise ConfigError(f"`model.kind` is `{config.kind}`, which writes no text. Try `transformer`.")
         return model
 
-    @functools.cached_property
-    def metrics(self) -> list[Metric]:
-        """The metrics of the configuration."""
-        return [build_metric(each) for each in self.config.metrics]
-
     @property
     def search(self) -> AnySearchConfig:
         """The configured search."""
         return self.config.search
-
-    @property
-    def directions(self) -> Mapping[str, bool]:
-        """``loss`` and the metrics."""
-        return {"loss": False} | {each.name: each.is_higher_better for each in self.metrics}
 
     def encode(self, example: Example, *, seed: int | None = None, unread: Unread | None = None) -> Row:
         """Return source and target symbols."""
@@ -92,8 +77,3 @@ class Translation(WritingTask):
     def accepted(self, example: Example) -> tuple[str, ...]:
         """Return all references."""
         return example.references or ((example.target or ""),)
-
-    def measure(self, predictions: Sequence[str], references: Sequence[tuple[str, ...]]) -> list[Measured]:
-        """Compute the metrics on text as the user reads it."""
-        results = [each.score(list(predictions), list(references)) for each in self.metrics]
-        return [Measured(each.name, each.value, each.signature) for each in results]

@@ -70,18 +70,27 @@ class WritingTask(Task):
         ]
 
     def score_rows(self, rows: Sequence[Row], targets: Sequence[str]) -> list[TargetScore]:
-        """Force each target through the decoder."""
-        batch = self.stack(rows)
-        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
-        chosen = self.model.output.log_probs(hidden).gather(-1, batch.target_output[:, :, None])[:, :, 0]
+        """Force each target through the decoder; one without symbols is certain, and never meets the model."""
+        forced = iter(self._force([row for row in rows if has_symbols(row)]))
         scores = []
-        for row, text, values in zip(rows, targets, chosen.tolist(), strict=True):
+        for row, text in zip(rows, targets, strict=True):
             ids = (row.target or ())[1:]
-            log_probs = values[: len(ids)]
+            log_probs = next(forced)[: len(ids)] if has_symbols(row) else []
             symbols = ids[:-1] if self.counts_end else ids
             words = share_by_word(symbols, log_probs, self.codec.decode_target)
-            scores.append(TargetScore(text, sum(log_probs), len(ids), words))
+            scores.append(TargetScore(text, sum(log_probs, 0.0), len(ids), words))
         return scores
+
+    def _force(self, rows: Sequence[Row]) -> list[list[float]]:
+        """Return the log-probability of each target's symbols, and something at each place that pads."""
+        if not rows:
+            return []
+        batch = self.stack(rows)
+        hidden = self.model.decode(self.model.encode(batch), batch.target_input)
+        chosen: list[list[float]] = (
+            self.model.output.log_probs(hidden).gather(-1, batch.target_output[:, :, None])[:, :, 0].tolist()
+        )
+        return chosen
 
     def stream(self, line: str, *, search: AnySearchConfig | None = None) -> Iterator[str]:
         """Yield what is written for a line piece by piece, each as soon as it is certain.
@@ -115,6 +124,11 @@ class WritingTask(Task):
             if step is None:
                 return
             yield step.ids[0][0]
+
+
+def has_symbols(row: Row) -> bool:
+    """Say whether there is something to be foretold after BOS."""
+    return len(row.target or ()) > 1
 
 
 def growing_text(ids: Iterable[int], decode: Callable[[Sequence[int]], str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from heedful.core.config import Config, parse_config
 from heedful.core.errors import BundleError, ConfigError, DataError
@@ -28,7 +28,7 @@ class TextConfig(Config):
 
     Attributes:
         source: tokenizer of the source.
-        target: tokenizer of the target; absent means a second one like the source's.
+        target: tokenizer of the target; absent means a second one like the source's. Not with `is_joint`.
         is_joint: one vocabulary, trained on both sides, serves both (the embeddings may then be shared).
         normalization: Unicode form of all text: ``NFC``, ``NFKC`` or ``none``.
         lowercase: lower the case of all text, outputs included.
@@ -45,6 +45,15 @@ class TextConfig(Config):
     collapse_spaces: bool = False
     max_source_length: int = Field(default=256, ge=1)
     max_target_length: int = Field(default=256, ge=1)
+
+    @model_validator(mode="after")
+    def _has_one_vocabulary_if_joint(self) -> "TextConfig":
+        if self.is_joint and self.target not in (None, self.source):
+            raise ValueError(
+                "`text.target` would not be used, as with `text.is_joint` the tokenizer of `text.source` serves both "
+                "sides. Leave the table out, or set `text.is_joint = false`."
+            )
+        return self
 
     def normalize(self, text: str) -> str:
         """Return the text as the tokenizers see it."""
@@ -121,10 +130,17 @@ class Codec:
         ids = self._symbols(self.target, text, seed)
         return [BOS_ID, *_read(ids, self.config.max_target_length, unread, line), EOS_ID]
 
-    def target_symbols(self, text: str) -> list[int]:
-        """Return the symbols of a target of any length, without BOS and EOS: for streams and forced beginnings."""
+    def target_symbols(self, text: str, *, unread: Unread | None = None, line: int | None = None) -> list[int]:
+        """Return the symbols of a target of any length, without BOS and EOS: for streams and forced beginnings.
+
+        Args:
+            text: of the target, or a part of it.
+            unread: collects lines with unknown symbols.
+            line: the text's line number, for that report.
+        """
         assert self.target is not None, "this codec has no target"
-        return self._symbols(self.target, text, None)
+        ids = self._symbols(self.target, text, None)
+        return _read(ids, len(ids), unread, line)
 
     def _symbols(self, tokenizer: Tokenizer, text: str, seed: int | None) -> list[int]:
         text = self.normalize(text)

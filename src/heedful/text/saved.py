@@ -23,7 +23,7 @@ def read_json(path: Path, **types: type) -> dict[str, Any]:
     values = read_bytes(path)
     try:
         result = json.loads(values)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BundleError(f"{path}: damaged, not valid JSON. {_REMEDY}") from None
     if not isinstance(result, dict):
         raise BundleError(f"{path}: damaged, not a JSON object. {_REMEDY}")

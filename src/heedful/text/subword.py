@@ -114,7 +114,12 @@ class SubwordTokenizer(Tokenizer):
         model = read_bytes(path)
         if hashlib.sha256(model).hexdigest() != values["sha256"]:
             raise damaged(path, f"not the SentencePiece model that {name}.json describes")
-        return cls(model, sampling=values["sampling"] or None)
+        try:
+            if not model:  # which SentencePiece takes for a model that is yet to come
+                raise RuntimeError
+            return cls(model, sampling=values["sampling"] or None)
+        except RuntimeError:
+            raise damaged(path, "no SentencePiece model") from None
 
     @classmethod
     def train(cls, config: SubwordConfig, lines: Iterable[str], *, folder: Path = Path()) -> "SubwordTokenizer":

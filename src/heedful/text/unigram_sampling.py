@@ -1,8 +1,8 @@
 """Segmentations drawn from a unigram model, as a pure function of text and seed (Kudo 2018, section 3.3).
 
-SentencePiece draws from the same distribution, but what it draws for a seed depends on the process: about one line in
-20,000 comes out otherwise in another one. A run that is resumed must draw what it would have drawn, so the sums are
-made here, in float64 and in a fixed order, with a generator of their own.
+SentencePiece draws from the same distribution, but what it draws for a seed depends on the process: now and then a line
+comes out otherwise in another one. A run that is resumed must draw what it would have drawn, so the sums are made here,
+in float64 and in a fixed order, with a generator of their own.
 """
 
 import functools

@@ -8,7 +8,7 @@ from typing import Literal
 from heedful.core.config import Config, resolve_path
 from heedful.core.errors import ConfigError, DataError
 from heedful.core.symbols import UNK_ID
-from heedful.text.saved import read_json, write_json
+from heedful.text.saved import damaged, read_json, write_json
 from heedful.text.tokenizer import Tokenizer, without_reserved
 from heedful.text.vocabulary import Vocabulary
 
@@ -94,7 +94,10 @@ class WordPieceTokenizer(Tokenizer):
         path = folder / f"{name}.json"
         values = read_json(path, symbols=list, file_ids=list, lowercase=bool)
         vocabulary = Vocabulary.from_saved(values["symbols"], path)
-        return cls(vocabulary, values["file_ids"], lowercase=values["lowercase"])
+        file_ids = values["file_ids"]
+        if sorted(each for each in file_ids if type(each) is int) != list(range(len(vocabulary))):
+            raise damaged(path, f"its file_ids are not the numbers from 0 to {len(vocabulary) - 1}, each once")
+        return cls(vocabulary, file_ids, lowercase=values["lowercase"])
 
     @classmethod
     def train(cls, config: WordPieceConfig, lines: Iterable[str], *, folder: Path = Path()) -> "WordPieceTokenizer":

@@ -160,7 +160,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if not (isinstance(random, list) and all(isinstance(each, str) for each in random)):
             raise ValueError("random.json is no list of texts")
         tensors = {name: safetensors.torch.load_file(path / f"{name}.safetensors") for name in _TENSOR_FILES}
-    except (OSError, ValueError, ValidationError, safetensors.SafetensorError) as error:
+    except (OSError, ValueError, RecursionError, safetensors.SafetensorError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise BundleError(
             f"{path}: this checkpoint is damaged ({reason}). Remove the folder to go on from the one before it."

@@ -45,6 +45,9 @@ def read_history(path: Path) -> list[dict[str, Any]]:
         return []
     lines = path.read_bytes().split(b"\n")
     try:
-        return [json.loads(line) for line in lines[:-1] if line]
-    except ValueError as error:
+        records = [json.loads(line) for line in lines[:-1] if line]
+        if not all(isinstance(each, dict) for each in records):
+            raise ValueError("a line is no JSON object")
+        return records
+    except (ValueError, RecursionError) as error:
         raise BundleError(f"{path}: damaged ({error}). Remove the file; its curves are lost, the run is not.") from None

@@ -18,6 +18,11 @@ def is_first_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
+def num_processes() -> int:
+    """Return how many processes train together, as ``torchrun`` tells each of them."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+
+
 class Group(ABC):
     """What the processes of a training say to each other. Every process must make the same calls in the same order."""
 
@@ -134,7 +139,7 @@ def join_group(device: torch.device, timeout_minutes: float) -> Iterator[Group]:
     Raises:
         TrainingError: the others did not come within the time.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) <= 1 or "RANK" not in os.environ:
+    if num_processes() <= 1:
         yield Alone()
         return
     if device.type == "cuda":

@@ -121,14 +121,6 @@ class NoamSchedule(Schedule):
         return self.factor / math.sqrt(self.model_dim) * min(falling, rising)
 
 
-SCHEDULES: dict[str, type[Schedule]] = {
-    "constant": ConstantSchedule,
-    "linear": LinearSchedule,
-    "cosine": CosineSchedule,
-    "inverse_square_root": InverseSquareRootSchedule,
-    "noam": NoamSchedule,
-}
-
 AnySchedule = Annotated[
     ConstantSchedule | LinearSchedule | CosineSchedule | InverseSquareRootSchedule | NoamSchedule,
     Field(discriminator="kind"),
