@@ -97,7 +97,4 @@ class SamplingConfig(LimitsConfig):
     num_best: int = Field(1, ge=1)
 
 
-SEARCHES: dict[str, type[LimitsConfig]] = {"greedy": GreedyConfig, "beam": BeamConfig, "sampling": SamplingConfig}
-"""Every kind of search by name."""
-
 AnySearchConfig = Annotated[GreedyConfig | BeamConfig | SamplingConfig, Field(discriminator="kind")]
