@@ -70,7 +70,7 @@ def row_of(found: dict[str, Any], said: str, **about: Any) -> dict[str, Any]:
         name: {size: each / found["speed"]["before"][size] for size, each in rates.items()}
         for name, rates in found["speed"].items()
     }
-    kept = ("scores", "test", "parameters", "predicted_ceiling", "heads")
+    kept = ("scores", "held", "test", "parameters", "predicted_ceiling", "heads")
     return {
         **about,
         "said": said,
@@ -90,7 +90,7 @@ def measure(values: dict[str, Any], key: str, run: Path, words: list[str], argum
     words = [*words, *(word for setting in arguments.settings for word in ("--set", setting))]
     found = prune(run, name, words)
     row = row_of(found, spell(["prune", str(run), "--out", name, *words]), **about)
-    test = row["test"].get("pruned", row["scores"]["after fine-tuning"])
+    test = row["test"].get("pruned", row["scores"][row["held"]])
     print(f"{key}: {test}", flush=True)
     if not arguments.is_try:
         values["rows"][key] = row

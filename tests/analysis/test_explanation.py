@@ -166,7 +166,7 @@ def checks(*, guided_score: float, adversary: float) -> Explanation:
     trials += [
         Trial(adversary_name(0.00001), 81.0, 0.08, adversary),
         Trial(adversary_name(0.5), 70.0, 0.4, 0.6),
-        Trial("words-guided-by-adversary", 60.0, 0.3),
+        Trial("words-guided-by-adversary-0.5", 60.0, 0.3),
     ]
     return Explanation("accuracy", 100, tuple(trials))
 
@@ -187,3 +187,11 @@ def test_what_is_concluded() -> None:
     assert text[1].split() == ["attention,", "as", "trained", "82.00", "±1.00", "0.100", "0.050"]
     assert any(line.startswith("words alone, an adversary's weights") for line in text)
     assert found.to_values()["adversary"] == "adversary-0.00001"
+
+
+def test_examples_of_two_files_that_share_a_line_number_are_told_apart() -> None:
+    task = judge(RECURRENT)
+    twins = [Example(source="ab cab", label="b", line=2), Example(source="c", label="cb", line=2)]
+    found, expected = read_outputs(task, twins), read_outputs(task, EXAMPLES)
+    torch.testing.assert_close(found.probabilities, expected.probabilities)
+    assert [len(each) for each in found.weights] == [len(each) for each in expected.weights] == [7, 2]

@@ -216,8 +216,9 @@ def test_a_head_that_follows_the_tree_is_syntactic(
     def positions(line: int, word: int) -> list[int]:
         if task_name == "transformer":
             return [word]
-        first, end = trees[line].spans[word]
-        return list(range(first, end))
+        units = trees[line].units
+        first = len(" ".join(units[:word])) + bool(word)
+        return list(range(first, first + len(units[word])))
 
     def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
         weights = torch.full((site.num_heads, queries, keys), 1e-3)
@@ -307,9 +308,9 @@ def test_lines_of_one_word_and_blank_lines(transformer: Task, monkeypatch: pytes
     lines = [Line("cat", "hund"), Line("", "")]
     for card in survey_heads(transformer, lines):
         assert not card.roles
-        assert all(each.share.value is not None for each in card.scores)
+        assert all(0 <= each.share.value <= 1 for each in card.scores)
     for card in survey_heads(transformer, [Line("", "")]):
-        assert (card.confidence.value, card.scores, card.roles) == (None, (), ())
+        assert (card.confidence, card.scores, card.roles) == (None, (), ())
 
 
 def test_a_batch_counts_as_its_lines(by_letters: Task, tmp_path: Path) -> None:
@@ -352,3 +353,48 @@ def test_other_models(tmp_path: Path) -> None:
                    data={"train": {"kind": "tsv", "path": "x", "source": "s", "label": "t"}})  # fmt: skip
     with pytest.raises(RequestError, match="no attention"):
         survey_heads(deaf, [Line(SOURCES[0], None)])
+
+
+def test_within_a_window_even_is_even_and_chance_is_of_what_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = {**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 1}
+    task = task_of(model)
+    assert [each.window for each in task.model.attention_sites()] == [1, 1, None]
+
+    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
+        weights = torch.ones(site.num_heads, queries, keys)
+        if site.window is not None:
+            weights = weights.tril(0 if site.kind == "decoder" else 1).triu(-1)
+        return weights / weights.sum(-1, keepdim=True)
+
+    cards = survey(task, lines_of(), make, monkeypatch)
+    assert all(card.evenness.value == pytest.approx(1.0) and card.is_nearly_uniform for card in cards)
+    # A word of the source that has one before it sees that, itself, and what comes next; one of the target two.
+    for kind, chance in (("encoder", 1 / 3), ("decoder", 1 / 2)):
+        card = cards_of(cards, kind)[0]
+        assert score(card, "one back").chance == pytest.approx(chance)
+        assert set(card.offsets) == ({-1, 0, 1} if kind == "encoder" else {-1, 0})
+
+
+def test_where_chance_is_half_a_role_takes_more_than_half(transformer: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a source of one word, word and end are seen: a look at random falls on the end half of the time."""
+
+    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
+        weights = torch.zeros(site.num_heads, queries, keys)
+        for head, num_at_end in enumerate((11, 13, 0)):
+            weights[head, :, -1 if line < num_at_end else 0] = 1.0
+        return weights
+
+    just_half, more, none = cards_of(survey(transformer, [Line("cat", "hund")] * 20, make, monkeypatch), "encoder")
+    assert (score(just_half, "sink").chance, score(just_half, "sink").share.value) == (0.5, pytest.approx(0.55))
+    assert "sink" not in just_half.roles and "sink" not in none.roles
+    assert "sink" in more.roles
+
+
+def test_a_blank_line_is_nothing_to_a_classifier() -> None:
+    judge = task_of({"kind": "classifier", "pooling": "attention"}, "classification",
+                    data={"train": {"kind": "tsv", "path": "x", "source": "s", "label": "t"}})  # fmt: skip
+    filled = [Line(SOURCES[0], None), Line("cat", "b")]
+    (card,) = survey_heads(judge, [filled[0], Line("", None), filled[1], Line("", "")])
+    (expected,) = survey_heads(judge, filled)
+    assert card.confidence.value == pytest.approx(expected.confidence.value)
+    assert [each.cases for each in card.scores] == [each.cases for each in expected.scores]

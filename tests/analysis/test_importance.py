@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.analysis.test_heads import SIZES, SOURCES, TARGETS, task_of
+from tests.analysis.test_reading import spelled_otherwise
 from torch import Tensor, nn
 
 from heedful.analysis import importance
@@ -14,6 +15,8 @@ from heedful.analysis.importance import Importance, weigh_heads
 from heedful.analysis.relevance import LinearAttention, linearised
 from heedful.attention.tap import Gates
 from heedful.core.errors import RequestError
+from heedful.core.symbols import BOS_ID, EOS_ID
+from heedful.pruning import reduce_task
 from heedful.tasks import Task
 from heedful.tasks.rows import Row
 
@@ -173,3 +176,19 @@ def test_a_classifier_and_a_language_model() -> None:
         weigh_heads(deaf, [(SOURCES[0], "b")])
     with pytest.raises(RequestError, match="no line"):
         weigh_heads(judge, [("", "b")])
+
+
+def test_an_attention_whose_heads_were_all_removed_is_left_out() -> None:
+    task = task_of({**SIZES, "kind": "transformer", "encoder_layers": 2, "decoder_layers": 1}, **GREEDY)
+    first, second, *_ = (each.path for each in task.model.attention_sites())
+    found = weigh_heads(reduce_task(task, {first: (), second: (0, 2)}), PAIRS)
+    assert first not in found.heads and len(found.heads[second]) == 2
+    assert all(each.gradient.value > 0 for site in found.heads.values() for each in site)
+    assert all(each.relevance is not None for site in found.heads.values() for each in site)
+
+
+def test_an_answer_of_its_own_is_weighed_as_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = task_of({**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1}, kind="character")
+    ids = spelled_otherwise(task, monkeypatch)
+    (row, given) = importance._rows(task, [("the cat", None), ("", None), ("a dog", "ein"), ("a dog", " ")])
+    assert list(row.target) == [BOS_ID, *ids, EOS_ID] and (row.line, given.line) == (0, 2)

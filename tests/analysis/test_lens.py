@@ -11,7 +11,7 @@ from heedful.analysis import AttentionMap, Recorder, read_lines
 from heedful.analysis.lens import Lens, LensView, measures_of
 from heedful.analysis.lens_causes import answer_log_probs, silence
 from heedful.analysis.lens_matrix import Matrix
-from heedful.analysis.lens_norms import multihead_attentions, transform_values, value_weighted_norms
+from heedful.analysis.lens_norms import transform_values, value_weighted_norms
 from heedful.analysis.lens_rollout import roll_out
 from heedful.analysis.lens_selection import Selection, select
 from heedful.analysis.lens_view import view_of
@@ -154,7 +154,7 @@ def test_rollout_shares_out_each_position_between_both_inputs(transformer: Task)
 def test_norms_are_lengths_of_what_each_position_adds(transformer: Task) -> None:
     """What a head adds to a position is the sum, over the keys, of the vectors whose lengths the norms are."""
     (reading,) = read_lines(transformer, PAIRS[:1], pattern="*")
-    for path, attention in multihead_attentions(transformer.model).items():
+    for path, attention in transformer.model.multihead_attentions().items():
         points = {name: reading.recording.points[f"{path}.{name}"][0] for name in ("weights", "value", "context")}
         added = points["weights"][..., None] * transform_values(points["value"], attention)[:, None]
         norms = value_weighted_norms(points["weights"], points["value"], attention)

@@ -9,8 +9,12 @@ import torch
 from heedful.analysis import by_words, read_lines
 from heedful.attention.tap import Gates
 from heedful.core.config import parse_config
+from heedful.core.errors import DataError
+from heedful.core.symbols import BOS_ID, EOS_ID
 from heedful.tasks import TASKS, Task, task_class
+from heedful.tasks.outcome import Candidate, Prediction
 from heedful.text import Codec, LabelSet
+from heedful.text.unread import Unread
 
 PAIRS = [("ab cab", "bac ba"), ("b", "b"), ("a b c", "c b a"), ("bc", "cb")]
 SIZES = {"model_dim": 12, "num_heads": 3, "inner_dim": 10, "dropout": 0.3}
@@ -100,3 +104,48 @@ def test_positions_find_the_words_of_a_treebank(transformer: Task) -> None:
     spelled = replace(reading.source.spelling, text="ab, c")
     assert spelled.owners([(0, 2), (2, 3), (4, 5)]) == [0, 0, 1, 2, 2]
     assert reading.source.owners([(0, 2), (4, 5)])[-3:] == [1, 1, None]
+
+
+def spelled_otherwise(task: Task, patch: pytest.MonkeyPatch) -> list[int]:
+    """Let a task answer every line "ba", in three symbols where the tokenizer has two; return the symbols."""
+    assert task.codec.target is not None
+    ids = task.codec.target.encode("bac")
+    answer = Candidate("ba", -1.0, -1.0, tuple(ids))
+    patch.setattr(
+        task, "predict", lambda lines, **_: (Prediction(place, text, (answer,)) for place, text in enumerate(lines))
+    )
+    return ids
+
+
+def test_the_row_that_was_read_is_handed_out(transformer: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = spelled_otherwise(transformer, monkeypatch)
+    own, given = read_lines(transformer, [("ab cab", None), ("b", "ba")])
+    assert list(own.encoded.target) == [BOS_ID, *ids, EOS_ID] and own.encoded.target[1:] == list(own.target_output.ids)
+    assert len(given.encoded.target) == 4 and list(given.encoded.source) == list(given.source.ids)
+    again = transformer.stack([own.encoded])
+    assert int(again.target_lengths[0]) - 1 == own.maps[-1].weights.shape[1]
+
+
+def test_cuts_are_told_of_what_was_given_and_not_of_what_was_answered() -> None:
+    model = {**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1}
+    text = {"source": {"kind": "character"}, "max_source_length": 4, "max_target_length": 3}
+    task = task_of(model, search={"kind": "greedy", "min_length": 6, "max_length": 6}, text=text)
+    unread = Unread()
+    own, _ = read_lines(task, [("ab", None), ("a", "babab")], unread=unread)
+    assert len(own.target_output.ids) == 7
+    assert (unread.cut.count, unread.cut.first) == (1, [2])
+
+
+def test_blank_lines_are_harmless_for_a_classifier() -> None:
+    judge = task_of(
+        {"kind": "classifier", "pooling": "attention"},
+        "classification",
+        data={"train": {"kind": "tsv", "path": "x", "source": "s", "label": "t"}},
+    )
+    lines = [("ab", None), ("", None), ("b", "cb"), (" ", ""), ("", "b")]
+    readings = list(read_lines(judge, lines))
+    assert [each.line for each in readings] == [0, 1, 2, 3, 4]
+    assert [each.encoded.label is None for each in readings] == [False, True, False, True, False]
+    assert [each.target_text for each in readings][1:4] == ["", "cb", ""]
+    with pytest.raises(DataError, match="the label '' is not one of the model's"):
+        list(read_lines(judge, [("ab", "")]))

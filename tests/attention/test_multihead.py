@@ -241,3 +241,20 @@ def test_selected_memory() -> None:
     memory: KeyValues = attention.project_memory(source)
     whole = attention(query, memory, mask=mask)
     torch.testing.assert_close(attention(query[rows], memory.select(rows), mask=mask.select(rows)), whole[rows])
+
+
+@pytest.mark.parametrize("make", [self_attention, cross_attention])
+def test_gates_of_another_type_do_not_change_that_of_the_output(make: type) -> None:
+    attention = make().float()
+    torch.manual_seed(5)
+    hidden, source = torch.randn(B, T, D), torch.randn(B, K, M)
+    inputs = (hidden,) if make is self_attention else (hidden, attention.project_memory(source))
+    gated = attention(*inputs, gates=Gates({"here": torch.tensor([0.5, 1.0], dtype=torch.float64)}, "here"))
+    assert gated.dtype == torch.float32
+    torch.testing.assert_close(gated, attention(*inputs, gates=Gates({"here": torch.tensor([0.5, 1.0])}, "here")))
+
+
+def test_gates_come_to_where_the_weights_are() -> None:
+    attention = self_attention().to("meta")
+    hidden = torch.zeros(B, T, D, dtype=torch.float64, device="meta")
+    assert attention(hidden, gates=Gates({"here": torch.ones(H)}, "here")).device.type == "meta"

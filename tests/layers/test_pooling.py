@@ -66,3 +66,11 @@ def test_a_tap_makes_attention_a_mean_and_a_gate_silences_it() -> None:
 
 def test_max_passes_values_below_zero() -> None:
     assert MaxPooling()(-torch.ones(1, 2, 3), torch.tensor([[True, False]])).tolist() == [[-1.0, -1.0, -1.0]]
+
+
+def test_a_gate_of_another_type_does_not_change_that_of_the_output() -> None:
+    pooling = AttentionPooling(2)
+    half = Gates({"pooling": torch.full((1,), 0.5, dtype=torch.float64)}).scope("pooling")
+    gated = pooling(VALUES, KEEP, gates=half)
+    assert gated.dtype == torch.float32
+    torch.testing.assert_close(gated, pooling(VALUES, KEEP) / 2)

@@ -231,3 +231,14 @@ def test_all_embeddings_tied_need_a_joint_vocabulary() -> None:
         VocabularySizes(source=13, target=13, is_shared=True),
     )
     assert model.source_embedding.tokens.weight is model.output.weight
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_a_gate_of_another_type_does_not_change_that_of_the_output(name: str) -> None:
+    model, batch = build(name), make_batch()
+    single, double = (
+        decode(model, batch, gates=Gates({"decoder.cross_attention": torch.full((1,), 0.5, dtype=dtype)}))
+        for dtype in (torch.float32, torch.float64)
+    )
+    assert double.dtype == single.dtype == torch.float32
+    torch.testing.assert_close(double, single)

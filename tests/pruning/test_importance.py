@@ -3,6 +3,7 @@ import torch
 from tests.pruning.models import MODELS, make_task
 
 from heedful.analysis import record
+from heedful.analysis.heads import Line, survey_heads
 from heedful.attention.tap import Gates
 from heedful.core.types import Batch
 from heedful.pruning import find_heads, rank_by_confidence, rank_by_gradient, unit_importance
@@ -47,8 +48,8 @@ def test_ranking_looks_at_the_model_as_it_is_pruned_so_far_and_leaves_it_as_it_w
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_confidence_is_the_mean_largest_weight_without_the_end(name: str) -> None:
-    task, _, batch = make_task(name)
+def test_confidence_is_the_mean_largest_weight_between_words(name: str) -> None:
+    task, examples, batch = make_task(name)
     heads = find_heads(task.model)
     found = heads.split(rank_by_confidence(task, heads, [batch, batch], torch.ones(len(heads))))
     recording = record(task.model, batch)
@@ -57,12 +58,15 @@ def test_confidence_is_the_mean_largest_weight_without_the_end(name: str) -> Non
     for row in range(len(batch)):
         for each in recording.maps(row):
             if each.site.path in found:
-                weights = each.weights if each.site.kind == "decoder" else each.weights[:, :, :-1]
-                largest = weights.amax(-1) if weights.shape[-1] else torch.zeros(weights.shape[:2])
-                sums[each.site.path] += largest.sum(-1)
+                weights = each.weights[:, 1:, 1:] if each.site.kind == "decoder" else each.weights[:, :-1, :-1]
+                sums[each.site.path] += weights.amax(-1).sum(-1)
                 count[each.site.path] += weights.shape[1]
     for path, total in sums.items():
         torch.testing.assert_close(found[path], total / count[path])
+    lines = [Line(each.source, each.label or each.target) for each in examples]
+    for card in survey_heads(task, lines):
+        if card.site in found:
+            assert card.confidence.value == pytest.approx(float(found[card.site][card.head]), abs=1e-5)
 
 
 def test_a_unit_is_worth_what_its_gate_moves() -> None:

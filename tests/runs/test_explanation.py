@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.analysis.test_reading import spelled_otherwise
 from tests.cli.test_commands import Terminal, run
 
 from heedful import runs
+from heedful.analysis.agreement import account, line_agreement
+from heedful.analysis.reading import read_lines
 from heedful.core.errors import BundleError, ConfigError, DataError
 from heedful.runs.explanation import FINISHED
+from heedful.training import SilentReporter
 
 __all__ = ["run"]
 
@@ -49,7 +53,7 @@ def test_the_four_checks_once_and_again(tmp_path: Path) -> None:
         *(f"{kind}-{seed}" for seed in (1, 2) for kind in ("attention", "uniform", "words", "words-uniform",
                                                            "words-guided")),
         "adversary-0.01",
-        "words-guided-by-adversary",
+        "words-guided-by-adversary-0.01",
     ]  # fmt: skip
     by_name = {each.name: each for each in found.trials}
     assert by_name["attention-1"].weights_apart is None and by_name["uniform-2"].weights_apart is None
@@ -64,6 +68,11 @@ def test_the_four_checks_once_and_again(tmp_path: Path) -> None:
     assert changed == ["attention-2"]
     with pytest.raises(BundleError, match="holds checks of another configuration"):
         runs.explain(config(tmp_path), out, settings=["model.encoder.hidden_dim=8"], seeds=2)
+    # Another adversary has a guided model of its own, and the first one's is as it was.
+    other = runs.explain(config(tmp_path), out, seeds=2, adversaries=[0.5])
+    assert other.trials[-1].name == "words-guided-by-adversary-0.5"
+    assert (out / "words-guided-by-adversary-0.5" / FINISHED).exists()
+    assert runs.explain(config(tmp_path), out, seeds=2, adversaries=[0.01]) == found
     # The adversary is an ordinary model.
     assert next(iter(runs.load(out / "adversary-0.01").predict(["the old cat came"]))).text in ("animal", "thing")
 
@@ -73,6 +82,10 @@ def test_the_four_checks_once_and_again(tmp_path: Path) -> None:
     [
         ("model.pooling=max", "whose one attention pools"),
         ('model.encoder={kind = "transformer", model_dim = 8, num_heads = 2, inner_dim = 8}', "whose one attention"),
+        (
+            'model.encoder={kind = "convolutional", embedding_dim = 6, num_filters = 6, filter_widths = [1]}',
+            "whose one attention",
+        ),
         ("data.test.path=nowhere.tsv", None),
     ],
 )
@@ -140,3 +153,37 @@ def test_what_means_nothing_for_the_one_or_the_other_is_refused(run: Terminal, r
     assert run("explain", "qestion-type") == 2
     assert "Did you mean `question-type`?" in run.err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_answer_of_its_own_is_ranked_as_it_was_found(reverser: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = runs.load(reverser)
+    ids = spelled_otherwise(model.task, monkeypatch)
+    (reading,) = read_lines(model.task, [("abcd", None)], pattern="*.[vw]*")
+    assert list(reading.target_output.ids) == [*ids, 3]
+    with model.task.inference():
+        expected = list(line_agreement(account(model.model, reading, model.task.stack([reading.encoded]))))
+    found = runs.agree(model, ["abcd"])
+    assert [each.tau for each in found.pairs] == pytest.approx([tau for _, _, tau in expected])
+
+
+def test_a_line_is_told_by_its_number_in_the_file(run: Terminal, reverser: Path) -> None:
+    assert run("explain", reverser, text="abcd\n\n" + 20 * "a" + "\n") == 0
+    assert (
+        "1 line was longer than 12 symbols and cut (line 3); the longest had 20. What was cut is not ranked" in run.err
+    )
+    assert "mean over 2 lines" in run.out
+
+
+def test_blank_lines_are_passed_over_by_a_classifier_too(run: Terminal, tmp_path: Path) -> None:
+    values = config(tmp_path)
+    values["training"]["max_steps"] = 1
+    runs.train(values, tmp_path / "judge", reporter=SilentReporter())
+    assert run("explain", tmp_path / "judge", text="the old cat came\n\n \t \nthe old bus came\tthing\n") == 0
+    assert "mean over 2 lines" in run.out
+    (tmp_path / "lines.txt").write_text("the old cat came\n\nthe old bus came\n", "utf-8")
+    assert run("heads", tmp_path / "judge", "--text", tmp_path / "lines.txt", "--importance") == 0
+    assert "pooling.0:0" in run.out and "3 lines" in run.out
+    assert run("heads", tmp_path / "judge", "--text", tmp_path / "lines.txt", "--target", tmp_path / "none.txt") == 1
+    (tmp_path / "labels.txt").write_text("animal\n\nthing\n", "utf-8")
+    labels = ["--target", tmp_path / "labels.txt"]
+    assert run("heads", tmp_path / "judge", "--text", tmp_path / "lines.txt", "--importance", *labels) == 0

@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from heedful import runs
 from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.runs import pruning_run, speed
 from heedful.runs.convergence import doubt_convergence
-from heedful.runs.pruning_plan import highest_rate
+from heedful.runs.pruning_plan import Wish, highest_rate, make_plan
 from heedful.runs.pruning_report import read_roles
 from heedful.tasks.bundle import open_bundle
 from heedful.training import Reporter, SilentReporter
@@ -125,11 +126,81 @@ def test_a_pruned_run_is_resumed_tuned_and_pruned_again(pruned: tuple[Path, runs
     config["init_from"] = str(pruned[0])
     runs.train(config, tmp_path / "tuned", reporter=SilentReporter())
     assert texts(tmp_path / "tuned") == texts(pruned[0])
-    again = prune(pruned[0], tmp_path / "again", keep=1, method="confidence", has_scratch=True)
-    assert again.num_heads == (3, 1)
-    scratch, small = (runs.info(tmp_path / "again" / each) for each in ("scratch", "bundle"))
+    assert prune(pruned[0], tmp_path / "again", keep=1, method="confidence").num_heads == (3, 1)
+
+
+def train_briefly(values: dict[str, Any], out: Path, **more: Any) -> runs.RunOutcome:
+    """Train as pruning trains from scratch, but for a few steps."""
+    return runs.train(values, out, settings=["training.max_steps=6", "training.validate_every=3"], **more)
+
+
+def test_the_shape_that_is_left_is_trained_from_scratch(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning_run, "train_anew", train_briefly)
+    found = prune(reverser, tmp_path / "run", keep=1, method="confidence", has_scratch=True)
+    scratch, small = (runs.info(tmp_path / "run" / each) for each in ("scratch", "bundle"))
     assert scratch.num_parameters == small.num_parameters and scratch.config["model"] == small.config["model"]
-    assert list(again.scores)[-1] == "same shape from scratch" == list(again.test)[-1]
+    assert list(found.scores)[-1] == "same shape from scratch" == list(found.test)[-1]
+
+
+def test_a_stop_of_the_training_from_scratch_leaves_the_rest_of_the_report(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(values: dict[str, Any], out: Path, **more: Any) -> Any:
+        return replace(train_briefly(values, out, **more), reason="signal")
+
+    monkeypatch.setattr(pruning_run, "train_anew", stop)
+    listener = Listener()
+    found = prune(reverser, tmp_path / "run", keep=1, method="random", has_scratch=True, reporter=listener)
+    assert "The training from scratch was stopped, and is left out of the report." in listener.notes
+    assert list(found.scores)[-1] == "after fine-tuning" and found.test.keys() == {"before", "pruned"}
+    assert json.loads((tmp_path / "run" / "pruning.json").read_text())["scores"].keys() == found.scores.keys()
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_bundle_that_came_from_another_goes_on_at_its_rate_and_has_no_scratch(
+    reverser: Path, pruned: tuple[Path, runs.Pruning], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"`--from-scratch` needs to know how .* but this bundle came from another"):
+        prune(pruned[0], tmp_path / "run", keep=1, has_scratch=True)
+    assert not (tmp_path / "run").exists()
+    first, second = (make_plan(Wish(keep=1), open_bundle(each), None, ()) for each in (reverser, pruned[0]))
+    # Trained at up to 0.01, pruned at a tenth of that, which is the whole rate of what pruning left.
+    assert (first.rate, second.rate) == (pytest.approx(0.001), pytest.approx(0.001))
+    assert first.scratch is not None and second.scratch is None
+
+
+def test_data_files_of_one_name_are_told_apart_by_what_is_in_them(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    config = reversal(tmp_path, max_steps=1)
+    for split, name in (("train", "one"), ("dev", "two")):
+        table = config["data"][split]
+        table["path"] = str(shutil.move(table["path"], tmp_path / name / "words.tsv"))
+    config["data"]["test"] = config["data"]["dev"]
+    runs.train(config, tmp_path / "run", reporter=SilentReporter())
+    bundle = open_bundle(tmp_path / "run")
+    assert [each.split(" ")[0] for each in bundle.metrics()["data"]] == ["words.tsv", "words.tsv"]
+    assert make_plan(Wish(keep=1), bundle, None, ()).metric
+    with (tmp_path / "two" / "words.tsv").open("a") as file:
+        file.write("abc\tcba\n")
+    with pytest.raises(BundleError, match=r"two/words\.tsv: not the file that the bundle was trained on"):
+        make_plan(Wish(keep=1), bundle, None, ())
+
+
+def test_the_report_says_which_model_the_bundle_holds(
+    reverser: Path, pruned: tuple[Path, runs.Pruning], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, tuned = pruned
+    assert tuned.held == "after fine-tuning" == json.loads((path / "pruning.json").read_text())["held"]
+    assert "dev, after fine-tuning (the bundle) " in tuned.to_text()
+    monkeypatch.setattr(pruning_run._Pruner, "_is_better", lambda *scores: True)
+    found = prune(reverser, tmp_path / "run", keep=2, method="random")
+    assert found.held == "after removal" == json.loads((tmp_path / "run" / "pruning.json").read_text())["held"]
+    assert "dev, after removal (the bundle) " in found.to_text() and "fine-tuning (" not in found.to_text()
+    assert "after removal (the bundle)" in (tmp_path / "run" / "report.html").read_text()
+    assert texts(tmp_path / "run") == texts(tmp_path / "run" / "removed")
 
 
 def test_no_heads_at_all(reverser: Path, tmp_path: Path) -> None:

@@ -191,3 +191,10 @@ def test_a_metric_is_listed_once(name: str) -> None:
         with pytest.raises(ConfigError, match=r"^`metrics` has `(bleu|wer)` 2 times.* Leave one\."):
             parse_config(TASKS[name].config_class, {**values, "metrics": metrics})
     parse_config(TASKS[name].config_class, {**values, "metrics": ["rouge1", "rouge2", "cer", "wer"]})
+
+
+def test_a_task_is_where_its_model_is(case: Made) -> None:
+    task, _ = case
+    assert task.device.type == "cpu"
+    task.model.to("meta")
+    assert task.device.type == "meta"

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.analysis.lens_causes import answer_log_probs
-from heedful.analysis.lens_norms import multihead_attentions, transform_values
+from heedful.analysis.lens_norms import transform_values
 from heedful.analysis.lens_rollout import roll_out
 from heedful.analysis.reading import Reading
 from heedful.analysis.record import AttentionMap
@@ -144,7 +144,7 @@ def _norms(model: Model, reading: Reading, here: AttentionMap) -> Float[Tensor, 
     """Return the length of the sum over heads of weight times transformed value."""
     values_HKE = reading.recording.points[f"{here.site.path}.value"][reading.row]
     num_queries, num_keys = here.weights.shape[1:]
-    transformed_HKD = transform_values(values_HKE[:, :num_keys], multihead_attentions(model).get(here.site.path))
+    transformed_HKD = transform_values(values_HKE[:, :num_keys], model.multihead_attentions().get(here.site.path))
     lengths = [
         torch.einsum("hk,hkd->kd", here.weights[:, query], transformed_HKD).norm(dim=-1) for query in range(num_queries)
     ]

@@ -1,5 +1,7 @@
 """How far a figure would move with other sentences: percentile intervals of the bootstrap over sentences."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Float
 
@@ -7,6 +9,15 @@ RESAMPLES = 1000
 COVERAGE = 0.95
 SEED = 1
 _COLUMNS = 2048
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % bootstrap interval over sentences."""
+
+    value: float
+    low: float
+    high: float
 
 
 def ratio_intervals(

@@ -50,49 +50,8 @@ class LayerCost(ABC):
         """Return what the formula gives for one sequence."""
 
     @abstractmethod
-    def steps(self, length: int) -> int:
-        """Return how many steps must follow each other within one layer."""
-
-    @abstractmethod
     def path(self, length: int) -> int:
         """Return how many layer steps lie between the first position and the last."""
-
-
-class SelfAttentionCost(LayerCost):
-    """Self-attention as it runs: the fused kernel for long sequences, which never holds all weights."""
-
-    name = "self-attention"
-    order, order_of_steps, order_of_path = "n² d", "1", "1"
-
-    def build(self, width: int) -> SelfAttention:
-        heads = heads_of(width)
-        return SelfAttention(width, heads, width // heads)
-
-    def apply(self, layer: nn.Module, inputs: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        attended: Tensor = layer(inputs)
-        return attended
-
-    def formula(self) -> str:
-        return "8 n d² + 4 n² d"
-
-    def operations(self, length: int, width: int) -> int:
-        return 8 * length * width**2 + 4 * length**2 * width
-
-    def steps(self, length: int) -> int:
-        return 1
-
-    def path(self, length: int) -> int:
-        return 1
-
-
-class WatchedSelfAttentionCost(SelfAttentionCost):
-    """The same with a tap that watches the weights, so that all of them are held: n² numbers for each head."""
-
-    name = "self-attention, watched"
-
-    def apply(self, layer: nn.Module, inputs: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        attended: Tensor = layer(inputs, tap=_WATCHED)
-        return attended
 
 
 class _Watcher(Tap):
@@ -106,6 +65,37 @@ class _Watcher(Tap):
 
 
 _WATCHED = ScopedTap(_Watcher(), "measured")
+
+
+class SelfAttentionCost(LayerCost):
+    """Self-attention as it runs: the fused kernel for long sequences, which never holds all weights.
+
+    Args:
+        is_watched: a tap watches the weights, so that all of them are held: n² numbers for each head.
+    """
+
+    order, order_of_steps, order_of_path = "n² d", "1", "1"
+
+    def __init__(self, *, is_watched: bool = False) -> None:
+        self.tap = _WATCHED if is_watched else None
+        self.name = "self-attention, watched" if is_watched else "self-attention"
+
+    def build(self, width: int) -> SelfAttention:
+        heads = heads_of(width)
+        return SelfAttention(width, heads, width // heads)
+
+    def apply(self, layer: nn.Module, inputs: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        attended: Tensor = layer(inputs, tap=self.tap)
+        return attended
+
+    def formula(self) -> str:
+        return "8 n d² + 4 n² d"
+
+    def operations(self, length: int, width: int) -> int:
+        return 8 * length * width**2 + 4 * length**2 * width
+
+    def path(self, length: int) -> int:
+        return 1
 
 
 class WindowedSelfAttentionCost(LayerCost):
@@ -142,9 +132,6 @@ class WindowedSelfAttentionCost(LayerCost):
         block = 2 * self.reach
         return projections + 4 * math.ceil(length / block) * block * 2 * block * width
 
-    def steps(self, length: int) -> int:
-        return 1
-
     def path(self, length: int) -> int:
         return math.ceil((length - 1) / self.reach)
 
@@ -176,9 +163,6 @@ class RecurrentCost(LayerCost):
     def operations(self, length: int, width: int) -> int:
         return 4 * self.num_gates * length * width**2
 
-    def steps(self, length: int) -> int:
-        return length
-
     def path(self, length: int) -> int:
         return length
 
@@ -209,9 +193,6 @@ class ConvolutionCost(LayerCost):
 
     def operations(self, length: int, width: int) -> int:
         return 2 * self.kernel * length * width**2
-
-    def steps(self, length: int) -> int:
-        return 1
 
     def path(self, length: int) -> int:
         return math.ceil((length - 1) / ((self.kernel - 1) // 2))
@@ -248,7 +229,7 @@ def layer_costs(*, kernel: int, window: int) -> list[LayerCost]:
     """Return the rows of the table."""
     return [
         SelfAttentionCost(),
-        WatchedSelfAttentionCost(),
+        SelfAttentionCost(is_watched=True),
         WindowedSelfAttentionCost(window),
         RecurrentCost("lstm"),
         RecurrentCost("gru"),

@@ -19,6 +19,12 @@ from heedful.models.interfaces import AttentionSite, Classifies, Model
 from heedful.tasks.rows import group_rows
 from heedful.tasks.task import Task
 
+NO_SINGLE_ATTENTION = (
+    "The four checks are for a classifier whose one attention pools what it read: `model.kind` `classifier`, "
+    "`model.pooling` `attention`, `model.encoder.kind` `recurrent`. For any trained model, name its run and a file of "
+    "lines."
+)
+
 FLOOR = 1e-9
 """Weights are not taken for smaller than this where their logarithm is needed."""
 
@@ -74,11 +80,7 @@ def only_attention(model: Model) -> AttentionSite:
     """
     sites = model.attention_sites()
     if not isinstance(model, Classifies) or len(sites) != 1 or sites[0].kind != "pooling":
-        raise ConfigError(
-            "The four checks are for a classifier whose one attention pools what it read: `model.kind` `classifier`, "
-            "`model.pooling` `attention`, `model.encoder.kind` `recurrent`. For any trained model, name its run and a "
-            "file of lines."
-        )
+        raise ConfigError(NO_SINGLE_ATTENTION)
     return sites[0]
 
 

@@ -14,6 +14,7 @@ KINDS = {
     "words-guided": "words alone, the trained weights",
 }
 BY_ADVERSARY = "words-guided-by-adversary"
+"""Kind of the model without context that takes an adversary's weights; its name ends as the adversary's does."""
 
 
 def adversary_name(weight: float) -> str:
@@ -40,6 +41,11 @@ class Trial:
     score: float
     outputs_apart: float | None = None
     weights_apart: float | None = None
+
+    @property
+    def weight(self) -> str:
+        """What the name ends with: an adversary's weight, or a seed."""
+        return self.name.rpartition("-")[2]
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,8 @@ class Explanation:
         return replace(self, trials=(*self.trials, trial))
 
     def of(self, kind: str) -> list[Trial]:
-        """Return the models of a kind, one for each seed."""
-        return [each for each in self.trials if each.name.rpartition("-")[0] == kind and each.name != BY_ADVERSARY]
+        """Return the models of a kind, one for each seed or adversary."""
+        return [each for each in self.trials if each.name.rpartition("-")[0] == kind]
 
     def furthest(self) -> Trial:
         """Return the adversary whose weights are furthest away."""
@@ -164,8 +170,8 @@ class Explanation:
         """Return a table and the conclusions."""
         lines = [f"{'':36}{self.metric:>16}{'outputs apart':>16}{'weights apart':>16}"]
         lines += [self._line(title, self.of(kind)) for kind, title in KINDS.items()]
-        lines += [self._line(f"adversary, {each.name.partition('-')[2]}", [each]) for each in self.of("adversary")]
-        by_adversary = [each for each in self.trials if each.name == BY_ADVERSARY]
+        lines += [self._line(f"adversary, {each.weight}", [each]) for each in self.of("adversary")]
+        by_adversary = self.of(BY_ADVERSARY)
         lines += [self._line("words alone, an adversary's weights", by_adversary)] if by_adversary else []
         return "\n".join([*lines, "", *self.conclusions()])
 

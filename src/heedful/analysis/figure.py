@@ -34,7 +34,8 @@ _STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK),
 }
-_NO_METADATA: dict[Any, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+NO_METADATA: dict[Any, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+"""What an SVG file would say of when and by what it was made."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _figure(panels: Sequence[Panel], inches: float = 4.7) -> Figure:
 def _svg(panels: Sequence[Panel], *, label: str, inches: float = 4.7) -> str:
     with matplotlib.rc_context(_STYLE):
         buffer = io.StringIO()
-        _figure(panels, inches).savefig(buffer, format="svg", metadata=_NO_METADATA)
+        _figure(panels, inches).savefig(buffer, format="svg", metadata=NO_METADATA)
     text = buffer.getvalue().replace(_INK, "currentColor")
     text = text[text.index("<svg") :]
     return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(printable(label))}" ', 1)

@@ -9,11 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.analysis.alignment_error import GoldLine
-from heedful.analysis.bootstrap import ratio_intervals
+from heedful.analysis.bootstrap import Estimate, ratio_intervals
 from heedful.analysis.heads_card import (
     MIN_CASES,
     ByDistance,
-    Estimate,
     HeadCard,
     RoleFamily,
     Score,
@@ -164,10 +163,12 @@ class _Table:
     cases: Float[np.ndarray, " X"]
     index: dict[str, int] = field(default_factory=dict)
 
+    def measured(self, name: str, head: int) -> Estimate | None:
+        """Return a figure; None where there was no case."""
+        return self.estimate(name, head) if self.cases[self.index[name]] else None
+
     def estimate(self, name: str, head: int) -> Estimate:
         row = self.index[name]
-        if not self.cases[row]:
-            return Estimate(None, None, None)
         return Estimate(*(float(each[row, head]) for each in (self.values, self.low, self.high)))
 
 
@@ -195,9 +196,9 @@ def _cards(site: SiteCounts, kind: KindCounts, min_cases: int) -> Iterable[HeadC
             kind=site.site.kind,
             layer=site.site.layer,
             head=head,
-            confidence=table.estimate(CONFIDENCE, head),
-            entropy=table.estimate(ENTROPY, head),
-            evenness=table.estimate(EVENNESS, head),
+            confidence=table.measured(CONFIDENCE, head),
+            entropy=table.measured(ENTROPY, head),
+            evenness=table.measured(EVENNESS, head),
             offsets=_offset_shares(table, head),
             scores=tuple(sorted(scores, key=lambda each: -each.gain)),
             roles=order_roles(each for each in scores if each.is_role(min_cases)),

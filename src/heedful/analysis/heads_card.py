@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from heedful.analysis.bootstrap import Estimate
 from heedful.analysis.importance import HeadImportance
 
 POSITIONAL_FROM = 0.9
@@ -24,15 +25,6 @@ MIN_CASES = 50
 RoleFamily = Literal["positional", "sink", "rare", "syntactic", "previous", "copy", "alignment", "shifted"]
 ROLE_ORDER = ("positional", "previous", "sink", "alignment", "shifted", "copy", "rare", "syntactic")
 """The most telling first."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % bootstrap interval over sentences; None where there was no case."""
-
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -88,11 +80,11 @@ class Score:
     @property
     def gain(self) -> float:
         """Return how far the share lies above the mark."""
-        return (self.share.value or 0.0) - self.mark
+        return self.share.value - self.mark
 
     def is_role(self, min_cases: int) -> bool:
         """Say whether the score makes a role."""
-        if self.share.value is None or self.cases < min_cases:
+        if self.cases < min_cases:
             return False
         if self.family == "positional":
             return self.share.value >= POSITIONAL_FROM
@@ -111,7 +103,8 @@ class HeadCard:
         head: from 0.
         confidence: mean largest weight, BOS and EOS left out (Voita et al. 2019, section 4).
         entropy: mean, in nats.
-        evenness: mean entropy as a share of the largest possible, 0 to 1.
+        evenness: mean entropy as a share of the largest possible over the keys that can be seen, 0 to 1; over all keys
+            where a recurrent model's attention is local, for its window depends on the line.
         offsets: share of tokens whose strongest weight falls so far ahead, of those with a token there.
         scores: best first.
         roles: names of the scores that make one, the most telling first.
@@ -122,9 +115,9 @@ class HeadCard:
     kind: str
     layer: int
     head: int
-    confidence: Estimate
-    entropy: Estimate
-    evenness: Estimate
+    confidence: Estimate | None
+    entropy: Estimate | None
+    evenness: Estimate | None
     offsets: Mapping[int, float]
     scores: tuple[Score, ...]
     roles: tuple[str, ...]
@@ -138,7 +131,7 @@ class HeadCard:
     @property
     def is_nearly_uniform(self) -> bool:
         """Say whether it looks at everything alike, so that its strongest weight tells little."""
-        return (self.evenness.value or 0.0) >= UNIFORM_FROM
+        return self.evenness is not None and self.evenness.value >= UNIFORM_FROM
 
     def score(self, name: str) -> Score | None:
         """Return a score by its question's name."""

@@ -15,9 +15,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.analysis.content import content_places
 from heedful.analysis.heads_questions import BUCKETS, Case, Interviewer, LineWords, Question, View, bucket_of
 from heedful.analysis.reading import Reading, Side
-from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID
+from heedful.attention.masks import causal_keep, window_keep
+from heedful.core.symbols import PAD_ID
+from heedful.core.types import Batch
 from heedful.models.interfaces import AttentionSite
 
 CONFIDENCE, ENTROPY, EVENNESS, SINK, RARE = "confidence", "entropy", "evenness", "sink", "rare token"
@@ -40,7 +43,8 @@ class Places:
 
     Attributes:
         asks: True at positions that look and are no BOS or EOS.
-        seen: True where a key is real and not after its query.
+        seen: True where a key is real, not after its query in a decoder, and within the window of windowed
+            self-attention. A window that depends on the line (local attention of recurrent models) is not counted.
         is_content: True at keys that are no BOS or EOS.
         rarest: True at the least frequent tokens of rows whose rarest is rare enough, else nowhere.
         is_ordered: queries have places, so that there is an offset from query to key.
@@ -138,13 +142,12 @@ class HeadCounter:
             )
             for kind in dict.fromkeys(each.site.kind for each in self.sites)
         }
+        self.windows: dict[str, int | None] = {each.site.kind: each.site.window for each in self.sites}
         self.frequencies = frequencies
         self.is_common = None if frequencies is None else _most_frequent(frequencies, COMMON_TOKENS)
-        self.num_lines = 0
 
     def add(self, readings: Sequence[Reading], words: Sequence[LineWords]) -> None:
         """Count a batch: all readings of one recording, with their words."""
-        self.num_lines += len(readings)
         points = readings[0].recording.points
         for kind, counts in self.kinds.items():
             places = self._places(kind, readings)
@@ -169,29 +172,23 @@ class HeadCounter:
         site.sums.append(np.concatenate(parts, axis=1, dtype=np.float32))
 
     def _places(self, kind: str, readings: Sequence[Reading]) -> Places:
-        queries = [each.queries(kind) for each in readings]
-        keys = [each.keys(kind) for each in readings]
-        is_content = _mark([_content(each) for each in keys])
-        real = _mark([[True] * len(each.ids) if each is not None else [] for each in keys])
-        asks = is_content.any(1, keepdim=True) if kind == "pooling" else _mark([_content(each) for each in queries])
-        seen = real[:, None, :].expand(-1, asks.shape[1], -1)
-        if kind == "decoder":
-            seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool).tril()
+        batch = readings[0].recording.batch
+        asks, is_content = (each.cpu() for each in content_places(batch, kind))
         rarest = torch.zeros_like(is_content)
         if self.frequencies is not None and self.is_common is not None and kind in ("encoder", "cross"):
-            rarest = _rarest(keys, is_content, self.frequencies, self.is_common)
+            rarest = _rarest([each.keys(kind) for each in readings], is_content, self.frequencies, self.is_common)
+        seen = _seen(batch, kind, asks.shape[1], self.windows[kind])
         return Places(asks, seen, is_content, rarest, is_ordered=kind != "pooling")
 
 
-def _content(side: Side | None) -> list[bool]:
-    return [] if side is None else [id_ not in (PAD_ID, BOS_ID, EOS_ID) for id_ in side.ids]
-
-
-def _mark(rows: Sequence[Sequence[bool]]) -> Bool[Tensor, "B P"]:
-    marks = torch.zeros(len(rows), max(map(len, rows), default=0), dtype=torch.bool)
-    for index, row in enumerate(rows):
-        marks[index, : len(row)] = torch.tensor(row, dtype=torch.bool)
-    return marks
+def _seen(batch: Batch, kind: str, num_queries: int, window: int | None) -> Bool[Tensor, "B Q K"]:
+    real = (batch.target_keep if kind == "decoder" else batch.source_keep).cpu()
+    seen = real[:, None, :].expand(-1, num_queries, -1)
+    if kind == "decoder":
+        seen = seen & causal_keep(*seen.shape[1:])
+    if window is not None:
+        seen = seen & window_keep(*seen.shape[1:], before=window, after=window)
+    return seen
 
 
 def _most_frequent(frequencies: Int[Tensor, " V"], number: int) -> Bool[Tensor, " V"]:
@@ -218,13 +215,13 @@ def _feature_chance(places: Places) -> Float[np.ndarray, " F"]:
     content_BQ = (places.seen & places.is_content[:, None, :]).sum(-1)
     chances = {name: by_one for name in map(str, OFFSETS)}
     chances[SINK] = (places.num_seen - content_BQ) * by_one
-    chances[RARE] = places.rarest.sum(1, keepdim=True) / content_BQ.clamp(min=1)
+    chances[RARE] = (places.seen & places.rarest[:, None, :]).sum(-1) / content_BQ.clamp(min=1)
     pairs = zip(FEATURES, places.eligible, strict=True)
     return np.array([float(chances[name][keep].sum()) if name in chances else 0.0 for name, keep in pairs])
 
 
 def _rare_offsets(places: Places) -> Counter[int]:
-    _, query, key = (places.asks[:, :, None] & places.rarest[:, None, :]).nonzero(as_tuple=True)
+    _, query, key = (places.asks[:, :, None] & places.seen & places.rarest[:, None, :]).nonzero(as_tuple=True)
     offsets, counts = np.unique((key - query).numpy(), return_counts=True)
     return Counter(dict(zip(offsets.tolist(), counts.tolist(), strict=True)))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from heedful.analysis.bootstrap import Estimate
 from heedful.analysis.heads_card import HeadCard, Score, offset_name, plain
 from heedful.analysis.heads_counts import RARE, SINK
 from heedful.analysis.heads_questions import ALIGNED, COPY, PREVIOUS, SHIFTED
@@ -49,8 +50,8 @@ class HeadsReport:
     def best(self, name: str, kind: str | None = None) -> tuple[HeadCard, Score] | None:
         """Return the head with the highest share for a question, all heads or those of a kind."""
         found = [(card, card.score(name)) for card in self.cards if kind in (None, card.kind)]
-        scored = [(card, score) for card, score in found if score is not None and score.share.value is not None]
-        return max(scored, key=lambda each: each[1].share.value or 0.0, default=None)
+        scored = [(card, score) for card, score in found if score is not None]
+        return max(scored, key=lambda each: each[1].share.value, default=None)
 
     def with_role(self, kind: str, fits: Callable[[str], bool]) -> list[HeadCard]:
         """Return the heads of a kind that have a role whose name fits."""
@@ -129,8 +130,6 @@ def _describe(found: tuple[HeadCard, Score]) -> str:
 def describe_share(score: Score) -> str:
     """Return a score as text: the share, its interval, and what to hold it against."""
     share = score.share
-    if share.value is None:
-        return "no case"
     against = f"chance {score.chance:.0%}" if score.baseline is None else f"baseline {score.baseline:.1%}"
     return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}, {against})"
 
@@ -146,7 +145,7 @@ def format_report(report: HeadsReport) -> str:
         f"{'head':14} {'confidence':>10} {'evenness':>8}{worth}  roles",
     ]
     for card in report.cards:
-        figures = f"{_figure(card.confidence.value):>10} {_figure(card.evenness.value):>8}{_worth(card)}"
+        figures = f"{_figure(card.confidence):>10} {_figure(card.evenness):>8}{_worth(card)}"
         lines.append(f"{card.name:14} {figures}  {_roles(card)}")
     if report.score is not None:
         lines += ["", f"what heads are worth: {report.score}"]
@@ -165,17 +164,16 @@ def format_comparison(reports: Sequence[HeadsReport]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _figure(found: Estimate | None) -> str:
+    return "-" if found is None else f"{found.value:.2f}"
 
 
 def _worth(card: HeadCard) -> str:
     found = card.importance
     if found is None:
         return ""
-    lost = None if found.score_lost is None else found.score_lost.value
-    relevance = None if found.relevance is None else found.relevance.value
-    return f" {found.loss_gained.value:>7.4f} {_figure(lost):>7} {found.gradient.value:>8.4f} {_figure(relevance):>9}"
+    lost, relevance = _figure(found.score_lost), _figure(found.relevance)
+    return f" {found.loss_gained.value:>7.4f} {lost:>7} {found.gradient.value:>8.4f} {relevance:>9}"
 
 
 def _roles(card: HeadCard) -> str:

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.analysis.bootstrap import COVERAGE, RESAMPLES, SEED, ratio_intervals
+from heedful.analysis.answered import Pair, answer
+from heedful.analysis.bootstrap import COVERAGE, RESAMPLES, SEED, Estimate, ratio_intervals
 from heedful.analysis.record import Contexts
 from heedful.analysis.relevance import LinearAttention, linearised
 from heedful.attention.tap import Gates
@@ -30,17 +31,6 @@ BATCH_ROWS = 16
 IMPORTANCE_LINES = 200
 """So many lines of a corpus are read, for each head is silenced on all of them."""
 
-Pair = tuple[str | None, str | None]
-
-
-@dataclass(frozen=True)
-class Worth:
-    """A figure with its 95 % bootstrap interval over sentences."""
-
-    value: float
-    low: float
-    high: float
-
 
 @dataclass(frozen=True)
 class HeadImportance:
@@ -56,11 +46,11 @@ class HeadImportance:
         relevance_share: its size as a share of the sizes in its layer (0 to 1).
     """
 
-    gradient: Worth
+    gradient: Estimate
     gradient_share: float
-    loss_gained: Worth
-    score_lost: Worth | None
-    relevance: Worth | None
+    loss_gained: Estimate
+    score_lost: Estimate | None
+    relevance: Estimate | None
     relevance_share: float | None
 
 
@@ -134,15 +124,13 @@ def silenced(task: Task, site: AttentionSite, head: int) -> Iterator[None]:
 
 
 def _rows(task: Task, pairs: Sequence[Pair]) -> list[Row]:
-    asked = [source or "" for source, target in pairs if target is None]
-    answers = (each.text for each in task.predict(asked)) if asked else iter(())
-    texts = [next(answers) if target is None else target for _, target in pairs]
-    filled = [(line, source, text) for line, ((source, _), text) in enumerate(zip(pairs, texts, strict=True))]
-    return [
-        task.encode(task.example_of(source, text, line + 1))
-        for line, source, text in filled
-        if (source is None or source.strip()) and text.strip()
+    """Return the lines that have something in them and in their targets."""
+    filled = [
+        (line, (source, target))
+        for line, (source, target) in enumerate(pairs)
+        if (source is None or source.strip()) and (target is None or target.strip())
     ]
+    return [each.row for each in answer(task, filled) if each.text.strip()]
 
 
 def _count_targets(rows: Sequence[Row]) -> Float[np.ndarray, " N"]:
@@ -285,13 +273,13 @@ class _Scorer:
         """Return the score of all lines."""
         return float(self._score(counts.sum(0, keepdims=True), len(counts))[0])
 
-    def lost(self, whole: Float[np.ndarray, "N X"], silent: Float[np.ndarray, "N X"]) -> Worth:
+    def lost(self, whole: Float[np.ndarray, "N X"], silent: Float[np.ndarray, "N X"]) -> Estimate:
         """Return how much lower the second is, with its interval: both are scored on the same draws of lines."""
         size = len(whole)
         draws = np.random.default_rng(SEED).multinomial(size, np.full(size, 1 / size), size=RESAMPLES).astype(float)
         lost = self._score(draws @ whole, size) - self._score(draws @ silent, size)
         low, high = np.quantile(lost, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-        return Worth(self.value(whole) - self.value(silent), float(low), float(high))
+        return Estimate(self.value(whole) - self.value(silent), float(low), float(high))
 
     def _score(self, sums: Float[np.ndarray, "R X"], size: int) -> Float[np.ndarray, " R"]:
         return 100 * sums[:, 0] / size if self.bleu is None else bleu_of_counts(sums)
@@ -313,13 +301,13 @@ def _of_site(
     losses: Float[np.ndarray, "N H"],
     relevances: Float[np.ndarray, "N H"] | None,
     counts: Float[np.ndarray, " N"],
-    scores: Sequence[Worth],
+    scores: Sequence[Estimate],
 ) -> Iterator[HeadImportance]:
     """Yield the figures of each head of a site."""
     sizes = np.abs(gradients)
     norm = max(float(np.linalg.norm(sizes.sum(0))), 1e-12)
-    by_gradient, by_loss = _worths(sizes, counts), _worths(losses, counts)
-    by_relevance = None if relevances is None else _worths(relevances, counts)
+    by_gradient, by_loss = _estimates(sizes, counts), _estimates(losses, counts)
+    by_relevance = None if relevances is None else _estimates(relevances, counts)
     given = 0.0 if by_relevance is None else max(sum(abs(each.value) for each in by_relevance), 1e-12)
     for head in range(sizes.shape[1]):
         yield HeadImportance(
@@ -332,7 +320,7 @@ def _of_site(
         )
 
 
-def _worths(sums: Float[np.ndarray, "N H"], counts: Float[np.ndarray, " N"]) -> list[Worth]:
+def _estimates(sums: Float[np.ndarray, "N H"], counts: Float[np.ndarray, " N"]) -> list[Estimate]:
     low, high = ratio_intervals(sums.astype(np.float64), np.repeat(counts[:, None], sums.shape[1], axis=1))
     values = sums.sum(0) / counts.sum()
-    return [Worth(*map(float, each)) for each in zip(values, low, high, strict=True)]
+    return [Estimate(*map(float, each)) for each in zip(values, low, high, strict=True)]

@@ -10,16 +10,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.attention.multihead import MultiHeadAttention
-from heedful.models.interfaces import Model
-
-
-def multihead_attentions(model: Model) -> dict[str, MultiHeadAttention]:
-    """Return the model's multi-head attentions by path; empty for one that has none."""
-    return {
-        f"{path}.{name}": attention
-        for path, block in model.blocks().items()
-        for name, attention in block.attentions().items()
-    }
 
 
 def transform_values(values: Float[Tensor, "H K E"], attention: MultiHeadAttention | None) -> Float[Tensor, "H K D"]:

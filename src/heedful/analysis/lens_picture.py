@@ -5,17 +5,16 @@ Darkness of one hue carries the value, so that it reads the same with any colour
 
 import io
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from heedful.analysis.figure import NO_METADATA, PictureForm
 from heedful.analysis.lens_selection import Selected
 from heedful.analysis.render import printable
 from heedful.core.storage import write_whole
-
-PictureForm = Literal["svg", "png"]
 
 INCHES_PER_CELL = 0.21
 MOST_INCHES = 40.0
@@ -28,7 +27,6 @@ _STYLE: dict[Any, Any] = {
     "text.parse_math": False,
 }
 _INK = LinearSegmentedColormap.from_list("heedful", ["#ffffff", "#b9d7ea", "#5a9cc8", "#00507d", "#002a45"])
-_NO_METADATA: dict[Any, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
 def save_picture(selected: Selected, path: Path, form: PictureForm) -> None:
@@ -60,7 +58,7 @@ def draw_picture(selected: Selected, form: PictureForm) -> bytes:
         bar.tick_params(labelsize=6, length=2, width=0.5, pad=1.5)
         axes.text(0, -0.08 / figure.get_figheight(), printable(selected.title), transform=axes.transAxes, va="top")
         content = io.BytesIO()
-        metadata = _NO_METADATA if form == "svg" else {"Software": None}
+        metadata = NO_METADATA if form == "svg" else {"Software": None}
         figure.savefig(
             content, format=form, bbox_inches="tight", pad_inches=0.04, dpi=300, facecolor="white", metadata=metadata
         )

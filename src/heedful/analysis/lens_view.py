@@ -8,7 +8,7 @@ from torch import Tensor
 from heedful.analysis.lens import LensCauses, LensHead, LensNumbers, LensSide, LensSite, LensView, SideName
 from heedful.analysis.lens_causes import losses_of_silence
 from heedful.analysis.lens_matrix import Code, Matrix
-from heedful.analysis.lens_norms import multihead_attentions, value_weighted_norms
+from heedful.analysis.lens_norms import value_weighted_norms
 from heedful.analysis.lens_numbers import numbers_of
 from heedful.analysis.lens_rollout import roll_out
 from heedful.analysis.reading import Reading, Side
@@ -103,7 +103,7 @@ def _sides(reading: Reading) -> dict[SideName, LensSide]:
 def _sites(task: Task, reading: Reading) -> tuple[tuple[LensSite, ...], dict[str, list[str]]]:
     """Return the attentions with their matrices, and what there is no room for, with whose it is."""
     maps = reading.maps
-    attentions = multihead_attentions(task.model)
+    attentions = task.model.multihead_attentions()
     rollouts = roll_out(maps) if attentions else {}
     num_cells = sum(2 * each.weights.numel() for each in maps) + sum(each.numel() for each in rollouts.values())
     code: Code = "u2" if num_cells <= FINE_CELLS else "u1"
@@ -154,7 +154,7 @@ def _point(reading: Reading, site: AttentionSite, name: str) -> Tensor:
 
 def _numbers(task: Task, reading: Reading) -> tuple[tuple[LensNumbers, ...], dict[str, list[str]]]:
     """Return the numbers of as many attentions as there is room for, and which are left out."""
-    attentions = multihead_attentions(task.model)
+    attentions = task.model.multihead_attentions()
     found, left_out = [], []
     characters = NUMBERS_CHARACTERS
     maps = [each for each in reading.maps if each.site.num_heads]

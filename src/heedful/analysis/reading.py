@@ -1,17 +1,17 @@
 """How a model reads lines: what each attention saw, with the words that its positions stand for."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.analysis.answered import Pair, answer
 from heedful.analysis.record import AttentionMap, Recording, record
 from heedful.attention.tap import Gates
 from heedful.core.chunks import chunks
 from heedful.core.symbols import BOS_ID, EOS_ID, PAD_ID
-from heedful.tasks.outcome import Candidate
 from heedful.tasks.rows import Row, group_rows, stack_rows
 from heedful.tasks.task import Task
 from heedful.tasks.words import Spelling, spell
@@ -85,6 +85,7 @@ class Reading:
         target_output: what it predicts there, ``w1 .. wn EOS``.
         recording: of the batch that the line was read in.
         row: the line's row in it.
+        encoded: the line alone as it was read, in ids.
     """
 
     line: int
@@ -96,6 +97,7 @@ class Reading:
     target_output: Side | None
     recording: Recording
     row: int
+    encoded: Row
 
     @property
     def maps(self) -> list[AttentionMap]:
@@ -116,10 +118,11 @@ class Reading:
 
 def read_lines(
     task: Task,
-    pairs: Iterable[tuple[str | None, str | None]],
+    pairs: Iterable[Pair],
     *,
     pattern: str = "*.weights",
     gates: Gates | None = None,
+    unread: Unread | None = None,
 ) -> Iterator[Reading]:
     """Let a task's model read lines, and yield what it attended to, in order.
 
@@ -129,16 +132,17 @@ def read_lines(
             answer, searched as configured.
         pattern: which points are recorded, see `Recorder`.
         gates: factors for heads, e.g. 0 for those to be silent while the line is read; not while an answer is searched.
+        unread: collects the lines that were not read whole.
     """
     numbered = enumerate(pairs)
     for chunk in chunks(numbered, CHUNK_LINES):
-        readings = {each.line: each for batch in _read_chunk(task, chunk, pattern, gates) for each in batch}
+        readings = {each.line: each for batch in _read_chunk(task, chunk, pattern, gates, unread) for each in batch}
         yield from (readings[line] for line, _ in chunk)
 
 
 def read_batches(
     task: Task,
-    pairs: Iterable[tuple[str | None, str | None]],
+    pairs: Iterable[Pair],
     *,
     pattern: str = "*.weights",
     gates: Gates | None = None,
@@ -155,18 +159,15 @@ def read_batches(
 
 def _read_chunk(
     task: Task,
-    chunk: Sequence[tuple[int, tuple[str | None, str | None]]],
+    chunk: Sequence[tuple[int, Pair]],
     pattern: str,
     gates: Gates | None,
-    unread: Unread | None = None,
+    unread: Unread | None,
 ) -> Iterator[list[Reading]]:
-    answers = _answers(task, [pair for _, pair in chunk])
-    rows = [
-        _row(task, source, answer, line, unread) for (line, (source, _)), answer in zip(chunk, answers, strict=True)
-    ]
+    answered = answer(task, chunk, unread)
     given = {line: pair for line, pair in chunk}
-    texts = {row.line: answer.text for row, answer in zip(rows, answers, strict=True)}
-    for group in group_rows(rows):
+    texts = {each.row.line: each.text for each in answered}
+    for group in _groups([each.row for each in answered]):
         with task.inference():
             recording = record(task.model, stack_rows(group).to(task.device), pattern, gates=gates)
         yield [
@@ -174,25 +175,13 @@ def _read_chunk(
         ]
 
 
-def _answers(task: Task, pairs: Sequence[tuple[str | None, str | None]]) -> list[Candidate]:
-    """Return the targets, those that are not given answered by the model, with the symbols it found."""
-    asked = [source or "" for source, target in pairs if target is None]
-    answers = (each.candidates[0] for each in task.predict(asked)) if asked else iter(())
-    return [next(answers) if target is None else Candidate(target, 0.0, 0.0) for _, target in pairs]
+def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Yield rows that are read together: blank lines without a label not among those with one."""
+    for is_labelled in (True, False):
+        yield from group_rows([each for each in rows if (each.label is not None) == is_labelled])
 
 
-def _row(task: Task, source: str | None, answer: Candidate, line: int, unread: Unread | None) -> Row:
-    """Return a line as ids; an answer of the model's own in the symbols that it was searched in."""
-    row = task.encode(task.example_of(source, answer.text, line + 1), unread=unread)
-    if row.target is None or not answer.ids:
-        return row
-    end = [EOS_ID] if row.target[-1] == EOS_ID else []
-    return replace(row, target=[BOS_ID, *answer.ids, *end])
-
-
-def _reading(
-    task: Task, row: Row, pair: tuple[str | None, str | None], target: str, recording: Recording, place: int
-) -> Reading:
+def _reading(task: Task, row: Row, pair: Pair, target: str, recording: Recording, place: int) -> Reading:
     codec = task.codec
     output = None if row.target is None else _side(codec.target, row.target[1:], codec.decode_target)
     return Reading(
@@ -205,6 +194,7 @@ def _reading(
         target_output=output,
         recording=recording,
         row=place,
+        encoded=row,
     )
 
 

@@ -25,8 +25,6 @@ from heedful.attention.tap import Tap
 from heedful.layers.feed_forward import FeedForward
 from heedful.models.interfaces import Model
 
-RULE = "z-rule; attention weights, deviations of layer norms and gates are constants (Bach 2015; Ali et al. 2022)"
-
 
 @dataclass
 class LinearAttention(Tap):

@@ -7,7 +7,7 @@ nowhere and is skipped (universaldependencies.org/format.html).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,7 +45,6 @@ class Tree:
         text: as it is written.
         words: in order.
         units: the forms that the text is made of.
-        spans: first and past-the-end places of the units in the text.
         path: the file it came from.
         line: where it begins there, from 1.
     """
@@ -53,7 +52,6 @@ class Tree:
     text: str
     words: tuple[TreeWord, ...]
     units: tuple[str, ...]
-    spans: tuple[tuple[int, int], ...]
     path: str
     line: int
 
@@ -165,12 +163,12 @@ class _Draft:
         self._check_tree()
         self._take_apart()
         text = _joined(self.units) if self.text is None else self.text
+        self._check_units(text)
         words = zip(self.forms, self.heads, self.relations, self.units_of, strict=True)
         return Tree(
             text=text,
             words=tuple(TreeWord(form, head - 1 if head else None, name, unit) for form, head, name, unit in words),
             units=tuple(form for form, _, _ in self.units),
-            spans=tuple(self._spans(text)),
             path=self.path,
             line=self.line,
         )
@@ -202,8 +200,8 @@ class _Draft:
             behind = self.units_of[first + num_words :]
             self.units_of[first:] = [*range(unit, unit + num_words), *(each + num_words - 1 for each in behind)]
 
-    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the place of each unit: right behind the one before, but for space."""
+    def _check_units(self, text: str) -> None:
+        """See that each unit stands in the text right behind the one before, but for space."""
         end = 0
         for form, _, line in self.units:
             first = end + len(text[end:]) - len(text[end:].lstrip())
@@ -215,7 +213,6 @@ class _Draft:
                     self.path,
                     line,
                 )
-            yield first, end
         if text[end:].strip():
             raise DataError(
                 f"the text goes on behind the last word: `{text[end:].strip()[:20]}`.", self.path, self.text_line

@@ -7,6 +7,7 @@ from typing import Generic, Literal, TypeVar
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.attention.multihead import MultiHeadAttention
 from heedful.attention.tap import Gates, Tap
 from heedful.core.types import Batch, Selectable
 from heedful.layers.output import OutputLayer
@@ -40,6 +41,7 @@ class AttentionSite:
         layer: from 0, counted within its kind.
         num_heads: heads it has now; each site has its own number.
         head_dim: width of each head.
+        window: how far self-attention looks to each side (a decoder's to none that comes later); None: everywhere.
     """
 
     path: str
@@ -47,6 +49,7 @@ class AttentionSite:
     layer: int
     num_heads: int
     head_dim: int
+    window: int | None = None
 
 
 class Model(nn.Module, ABC):
@@ -61,6 +64,14 @@ class Model(nn.Module, ABC):
         ``decoder.layers.0``; the paths of their attentions begin with it. Empty where there are none.
         """
         return {}
+
+    def multihead_attentions(self) -> dict[str, MultiHeadAttention]:
+        """Return the attentions of the Transformer blocks by path; empty where there are none."""
+        return {
+            f"{path}.{name}": attention
+            for path, block in self.blocks().items()
+            for name, attention in block.attentions().items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

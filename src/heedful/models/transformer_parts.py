@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pydantic
 
-from heedful.attention.multihead import MultiHeadAttention, split_model_dim
+from heedful.attention.multihead import MultiHeadAttention, SelfAttention, split_model_dim
 from heedful.core.config import Config
 from heedful.core.errors import ConfigError
 from heedful.layers.embedding import InputEmbedding, TokenEmbedding
@@ -180,4 +180,12 @@ def blocks_by_path(stack: TransformerEncoder | TransformerDecoder, path: str) ->
 def _site(
     attention: MultiHeadAttention, path: str, kind: Literal["encoder", "decoder", "cross"], layer: int
 ) -> AttentionSite:
-    return AttentionSite(path=path, kind=kind, layer=layer, num_heads=attention.num_heads, head_dim=attention.head_dim)
+    window = attention.window if isinstance(attention, SelfAttention) else None
+    return AttentionSite(
+        path=path,
+        kind=kind,
+        layer=layer,
+        num_heads=attention.num_heads,
+        head_dim=attention.head_dim,
+        window=None if window is None else window.before,
+    )

@@ -42,10 +42,6 @@ class Operations:
         """All together."""
         return self.attention + self.feed_forward + self.output
 
-    def speedup_over(self, other: "Operations") -> float:
-        """Return how many times less there is to do than in another model."""
-        return other.total / self.total
-
 
 def count_operations(model: Model, lengths: Lengths) -> Operations:
     """Count what a Transformer computes for one line, the source once and the target step by step for each hypothesis.

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.analysis.content import content_places
 from heedful.analysis.record import Contexts
 from heedful.attention.tap import Tap
 from heedful.core.types import Batch
@@ -20,7 +21,7 @@ _SMALLEST = 1e-12
 
 @dataclass
 class _LargestWeights(Tap):
-    """Adds up each head's largest weight over the real queries of a batch, keys that end a sequence left out.
+    """Adds up each head's largest weight over the words of a batch, ends of a sequence left out at both sides.
 
     Attributes:
         batch: what is being read.
@@ -40,29 +41,12 @@ class _LargestWeights(Tap):
     def visit(self, point: str, value: Tensor) -> Tensor:
         path = point.removesuffix(".weights")
         if path in self.kinds:
-            is_query, is_key = real_places(self.batch, self.kinds[path])
+            is_query, is_key = content_places(self.batch, self.kinds[path])
+            is_query = is_query & is_key.any(1, keepdim=True)
             largest_BHQ = (value.float() * is_key[:, None, None]).amax(-1)
             self.total[path] = (largest_BHQ * is_query[:, None]).sum((0, 2))
             self.count[path] = float(is_query.sum())
         return value
-
-
-def real_places(batch: Batch, kind: str) -> tuple[Tensor, Tensor]:
-    """Return which queries (``B Q``) are real, and which keys (``B K``) are real and no end of sequence.
-
-    The decoder reads no end of sequence; the source's last position is one.
-    """
-    before_end = None
-    if batch.source is not None and batch.source_lengths is not None:
-        places = torch.arange(batch.source.shape[1], device=batch.source.device)
-        before_end = places < batch.source_lengths[:, None] - 1
-    if kind == "encoder":
-        assert before_end is not None
-        return batch.source_keep, before_end
-    if kind == "decoder":
-        return batch.target_keep, batch.target_keep
-    assert before_end is not None
-    return batch.target_keep, before_end
 
 
 def rank_by_gradient(
@@ -98,9 +82,10 @@ def rank_by_gradient(
 def rank_by_confidence(
     task: Task, heads: Heads, batches: Sequence[Batch], is_open: Float[Tensor, " heads"]
 ) -> Float[Tensor, " heads"]:
-    """Return each head's confidence: the mean of its largest weight, the end of sequence left out.
+    """Return each head's confidence: the mean of its largest weight, beginning and end of a sequence left out.
 
-    Voita et al., "Analyzing Multi-Head Self-Attention" (2019), section 3. Arguments as for `rank_by_gradient`.
+    Voita et al., "Analyzing Multi-Head Self-Attention" (2019), section 4; what `heedful.analysis.heads` counts too.
+    Arguments as for `rank_by_gradient`.
     """
     kinds = {site.path: site.kind for site in heads.sites}
     sums = {site.path: torch.zeros(site.num_heads) for site in heads.sites}

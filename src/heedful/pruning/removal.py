@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.attention.multihead import MultiHeadAttention
 from heedful.core.errors import ConfigError, did_you_mean
 from heedful.core.weights import copy_tensors, model_tensors
 from heedful.models.interfaces import Model
@@ -29,7 +28,7 @@ def remove_heads(model: Model, kept: KeptHeads) -> None:
     Raises:
         ConfigError: no such attention, or no such head.
     """
-    attentions = _attentions(model)
+    attentions = model.multihead_attentions()
     for path, heads in kept.items():
         if path not in attentions:
             raise ConfigError(f"The model has no attention `{path}` with heads. {did_you_mean(path, attentions)}")
@@ -41,11 +40,6 @@ def remove_heads(model: Model, kept: KeptHeads) -> None:
     for path, heads in kept.items():
         if len(heads) < attentions[path].num_heads:
             attentions[path].keep_heads(heads)
-
-
-def _attentions(model: Model) -> dict[str, MultiHeadAttention]:
-    blocks = model.blocks()
-    return {f"{path}.{name}": each for path, block in blocks.items() for name, each in block.attentions().items()}
 
 
 def keep_units(model: Model, kept: Mapping[str, Sequence[int]]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from heedful.analysis.agreement import METHODS, account, explaining_site, line_agreement
+from heedful.analysis.answered import Pair
 from heedful.analysis.bootstrap import ratio_intervals
 from heedful.analysis.reading import read_lines
 from heedful.core.errors import ConfigError, DataError
@@ -87,17 +88,20 @@ def agree(model: LoadedModel, lines: Iterable[str], *, max_lines: int = MAX_LINE
         raise ConfigError(f"`lines` must be at least 1, but is {max_lines}.")
     task = model.task
     site = explaining_site(task.model)
-    pairs = list(itertools.islice(_pairs(task, lines), max_lines))
+    pairs = list(_pairs(task, lines, max_lines))
     places = {pair: place for place, pair in enumerate(itertools.combinations(METHODS, 2))}
     unread = Unread()
     found = np.full((len(pairs), len(places)), np.nan)
-    for reading in read_lines(task, pairs, pattern=POINTS):
-        example = task.example_of(reading.source_text, reading.target_text, reading.line + 1)
-        row = task.encode(example, unread=unread)
+    is_filled = np.zeros(len(pairs), dtype=bool)
+    for reading in read_lines(task, pairs, pattern=POINTS, unread=unread):
+        if not ((reading.source_text or "") + reading.target_text).strip():
+            continue
+        is_filled[reading.line] = True
         with task.inference():
-            accounts = account(task.model, reading, task.stack([row]))
+            accounts = account(task.model, reading, task.stack([reading.encoded]))
         for one, other, tau in line_agreement(accounts):
             found[reading.line, places[one, other]] = tau
+    found = found[is_filled]
     if told := unread.summary("What was cut is not ranked."):
         print(f"heedful: {told}", file=sys.stderr)
     has_case = ~np.isnan(found)
@@ -109,12 +113,15 @@ def agree(model: LoadedModel, lines: Iterable[str], *, max_lines: int = MAX_LINE
     agreed = (
         Agreed(*pair, float(means[place]), float(low[place]), float(high[place])) for pair, place in places.items()
     )
-    return Agreement(site.path, len(pairs), int((~has_case.any(1)).sum()), tuple(agreed))
+    return Agreement(site.path, len(found), int((~has_case.any(1)).sum()), tuple(agreed))
 
 
-def _pairs(task: Task, lines: Iterable[str]) -> Iterator[tuple[str | None, str | None]]:
+def _pairs(task: Task, lines: Iterable[str], max_lines: int) -> Iterator[Pair]:
+    """Yield lines until so many are not blank; blank ones too, for lines are told by their numbers."""
+    left = max_lines
     for line in lines:
-        if not line.strip():
-            continue
+        left -= bool(line.strip())
         source, tab, target = line.partition("\t")
         yield (None, line) if isinstance(task, LanguageModelling) else (source, target if tab else None)
+        if not left:
+            return

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.analysis.explanation import Outputs, only_attention, read_outputs
+from heedful.analysis.explanation import NO_SINGLE_ATTENTION, Outputs, only_attention, read_outputs
 from heedful.analysis.explanation_fitting import OBJECTIVE, AdversarialFitting, GuidedFitting, guided
 from heedful.analysis.explanation_report import BY_ADVERSARY, Explanation, Trial, adversary_name
 from heedful.core.config import apply_settings, read_toml
@@ -85,9 +85,10 @@ def explain(
         _train(run, out, adversary_name(weight), (f"training.metric={OBJECTIVE}",), _opposing(out, weight))
     found = _compare(run, out, seeds, adversaries)
     furthest = found.furthest()
-    _train(run, out, BY_ADVERSARY, _without_context(run), _guiding(out, furthest.name))
+    name = f"{BY_ADVERSARY}-{furthest.weight}"
+    _train(run, out, name, _without_context(run), _guiding(out, furthest.name))
     test = read_split(run.task.data, "test", Path.cwd())
-    row = Trial(BY_ADVERSARY, *_measure(out, BY_ADVERSARY, furthest.name, test, None))
+    row = Trial(name, *_measure(out, name, furthest.name, test, None))
     found = found.with_trial(row)
     write_whole(out / RESULT, json.dumps(found.to_values(), indent=2).encode() + b"\n")
     return found
@@ -98,11 +99,7 @@ def _check(run: RunConfig) -> None:
     model: Any = run.task.model
     has_attention = model.kind == "classifier" and model.pooling == "attention"
     if not has_attention or model.encoder.kind != "recurrent":
-        raise ConfigError(
-            "The four checks are for a classifier whose one attention pools what it read: `model.kind` `classifier`, "
-            "`model.pooling` `attention`, `model.encoder.kind` `recurrent`. For any trained model, name its run and a "
-            "file of lines."
-        )
+        raise ConfigError(NO_SINGLE_ATTENTION)
     if run.task.data.test is None:
         raise ConfigError("`data.test` is missing: models are compared on it.")
 

@@ -58,9 +58,11 @@ _KINDS = {
 
 _INTRODUCTION = """<p>A bar is the share of cases in which a head's strongest weight falls where the role would have it;
 the line on it is the 95 % bootstrap interval over sentences. The upright mark is what a fixed rule gets right: the one
-offset that is right most often, or (dotted) a look at random. A role is given from 90 % on one offset (positional),
-from 10 points above the mark (syntactic; both after Voita et al. 2019, section 5), and for the others from half of the
-cases and 10 points above the mark.</p>
+offset that is right most often (the baseline) or, where there is no baseline, a look at random (chance, dotted). A role
+is given from 90 % on one offset (positional), from 10 points above the mark (syntactic; both after Voita et al. 2019,
+section 5), and for the others from half of the cases and 10 points above the mark. Layers and heads count from 0:
+<code>cross.1:2</code> is head 2 of the cross-attention of layer 1, and <code>heedful inspect --silence</code> takes it
+by that name.</p>
 <p class="key"><span><i class="badge strong positional">role</i> first role</span>
 <span><i class="badge syntactic">role</i> further role</span>
 <span><i class="badge warning">nearly uniform</i> its strongest weight tells little</span>
@@ -122,7 +124,7 @@ def _map_cell(card: HeadCard, number: int) -> str:
 def _leaning(card: HeadCard) -> str:
     """Return the best score of a head without a role, in short."""
     best = card.scores[0] if card.scores and card.scores[0].gain > 0 else None
-    return "no role" if best is None or best.share.value is None else f"{best.name} {best.share.value:.0%}"
+    return "no role" if best is None else f"{best.name} {best.share.value:.0%}"
 
 
 def _card(card: HeadCard, number: int) -> str:
@@ -137,8 +139,8 @@ def _card(card: HeadCard, number: int) -> str:
     others = [each for each in card.scores if each.name not in card.roles]
     shown = [*roles, *others][: max(SHOWN_SCORES, len(roles))]
     folded = [each for each in card.scores if each not in shown][:FOLDED_SCORES]
-    confidence = "" if card.confidence.value is None else f"confidence {card.confidence.value:.2f}"
-    evenness = "" if card.evenness.value is None else f", evenness {card.evenness.value:.2f}"
+    confidence = "" if card.confidence is None else f"confidence {card.confidence.value:.2f}"
+    evenness = "" if card.evenness is None else f", evenness {card.evenness.value:.2f}"
     return (
         f'<article class="card" id="{_identity(card, number)}">'
         f"<h4>{escape(card.name)}<small>{confidence}{evenness}</small></h4>"
@@ -167,9 +169,7 @@ def _worth(card: HeadCard) -> str:
 
 def _bar(score: Score) -> str:
     share = score.share
-    if share.value is None or share.low is None or share.high is None:
-        return ""
-    against = score.chance if score.baseline is None else score.baseline
+    against = score.mark
     places = f"--v:{share.value:.1%};--l:{share.low:.1%};--h:{share.high:.1%};--b:{against:.1%}"
     mark = "tick chance" if score.baseline is None else "tick"
     return (

@@ -11,17 +11,17 @@ from typing import Any
 from rich.console import Console
 
 from heedful.analysis import draw_text, read_lines
+from heedful.analysis.figure import PictureForm
 from heedful.analysis.lens import Lens, LensHead, LensSilence, LensView
 from heedful.analysis.lens_causes import answer_log_probs, silence
 from heedful.analysis.lens_page import lens_page
-from heedful.analysis.lens_picture import PictureForm, save_picture
+from heedful.analysis.lens_picture import save_picture
 from heedful.analysis.lens_selection import Selected, Selection, select
 from heedful.analysis.lens_view import view_of
 from heedful.analysis.reading import Reading
 from heedful.analysis.render import printable
 from heedful.core.errors import ConfigError, HeedfulError, RequestError
 from heedful.core.storage import write_whole
-from heedful.data.example import Example
 from heedful.runs.head_names import parse_heads
 from heedful.runs.loaded import LoadedModel, load
 from heedful.tasks.bundle import version
@@ -228,9 +228,7 @@ def _read(model: LoadedModel, source: str, target: str | None) -> tuple[Reading,
     if task.codec.source is None:
         pair = (None, source + (target or ""))
     unread = Unread()
-    example = Example(source=source, line=1) if pair[1] is None else task.example_of(pair[0], pair[1], 1)
-    task.encode(example, unread=unread)
-    (reading,) = read_lines(task, [pair], pattern="*")
+    (reading,) = read_lines(task, [pair], pattern="*", unread=unread)
     notes = [told] if (told := unread.summary()) else []
     for each in notes:
         print(f"heedful: {each}", file=sys.stderr)

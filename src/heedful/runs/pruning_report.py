@@ -22,6 +22,8 @@ from heedful.tasks import Evaluation, Task
 from heedful.training import RunFolder, Section, curves_section, table, table_section
 
 FILE = "pruning.json"
+AFTER_REMOVAL = "after removal"
+AFTER_TUNING = "after fine-tuning"
 SCRATCH = "same shape from scratch"
 
 HeadRoles = Mapping[tuple[str, int], str]
@@ -33,12 +35,14 @@ class Stage:
     """A score on the way.
 
     Attributes:
-        name: ``before``, ``gated``, ``after removal``, ``after fine-tuning``, `SCRATCH`.
+        name: ``before``, ``gated``, `AFTER_REMOVAL`, `AFTER_TUNING`, `SCRATCH`.
         evaluation: on the dev data.
+        is_held: the bundle holds this model.
     """
 
     name: str
     evaluation: Evaluation
+    is_held: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Pruning:
         heads: for each attention by its path: kind, layer, heads before and after, and which were kept.
         inner: for each block by its path, inner units before and after.
         scores: every score of each stage on the dev data, by stage.
+        held: the stage whose model the bundle holds: fine-tuned, unless that made it worse.
         test: the same on the test data, before and after; empty where there are none.
         parameters: before and after.
         operations: multiplications a line, of the whole model, the pruned one, and without any heads at all.
@@ -64,6 +69,7 @@ class Pruning:
     heads: dict[str, dict[str, Any]]
     inner: dict[str, dict[str, int]]
     scores: dict[str, dict[str, float]]
+    held: str
     test: dict[str, dict[str, float]]
     parameters: dict[str, int]
     operations: dict[str, dict[str, float]]
@@ -89,16 +95,22 @@ class Pruning:
         before, after = self.num_heads
         rows = [f"{self.path}: {after} of {before} heads left ({self.method})"]
         rows += [f"  {kind:8} {text}" for kind, text in self._by_kind().items()]
-        rows.append(f"{'':26} {'  '.join(f'{name:>9}' for name in next(iter(self.scores.values())))}")
+        width = max(26, *(len(f"dev, {self._told(stage)}") for stage in self.scores))
+        rows.append(f"{'':{width}} {'  '.join(f'{name:>9}' for name in next(iter(self.scores.values())))}")
         for split, stages in (("dev", self.scores), ("test", self.test)):
             for stage, scores in stages.items():
-                rows.append(f"{split + ', ' + stage:26} " + "  ".join(f"{value:9.4g}" for value in scores.values()))
+                title = f"{split}, {self._told(stage)}"
+                rows.append(f"{title:{width}} " + "  ".join(f"{value:9.4g}" for value in scores.values()))
         rows.append(f"parameters {self.parameters['before']:,} -> {self.parameters['after']:,}")
         for name in [each for each in self.operations if each != "before"]:
             speeds = ", ".join(f"{each:.2f} x at batch {size}" for size, each in self._speedups(name).items())
             rows.append(f"{name}: {self.ceiling(name):.2f} x by arithmetic; measured {speeds}")
         rows.append(f"report: {self.path / 'report.html'}")
         return "\n".join(rows)
+
+    def _told(self, stage: str) -> str:
+        """Return a stage's name as it is told."""
+        return f"{stage} (the bundle)" if stage == self.held else stage
 
     def _by_kind(self) -> dict[str, str]:
         found: dict[str, list[str]] = {}
@@ -131,7 +143,7 @@ class Pruning:
     def _scores_section(self) -> Section:
         names = list(next(iter(self.scores.values())))
         rows = [
-            [split, stage, *(scores[name] for name in names)]
+            [split, self._told(stage), *(scores[name] for name in names)]
             for split, stages in (("dev", self.scores), ("test", self.test))
             for stage, scores in stages.items()
         ]
@@ -213,6 +225,7 @@ def describe(
             for path, block in whole.model.blocks().items()
         },
         scores={stage.name: stage.evaluation.scores() for stage in stages},
+        held=next(stage.name for stage in stages if stage.is_held),
         test=_test_scores({"before": whole.task, "pruned": pruned.task, SCRATCH: scratch}, plan),
         parameters={"before": whole.task.num_parameters, "after": pruned.task.num_parameters},
         operations={name: _describe_operations(each, lengths) for name, each in models.items()},

@@ -39,7 +39,17 @@ from heedful.runs.convergence import doubt_convergence
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
 from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan
-from heedful.runs.pruning_report import SCRATCH, HeadRoles, Pruning, Stage, describe, read_roles, write_pruning
+from heedful.runs.pruning_report import (
+    AFTER_REMOVAL,
+    AFTER_TUNING,
+    SCRATCH,
+    HeadRoles,
+    Pruning,
+    Stage,
+    describe,
+    read_roles,
+    write_pruning,
+)
 from heedful.runs.training_run import begin
 from heedful.runs.training_run import train as train_anew
 from heedful.tasks import Evaluation, Fitting, Task, open_bundle
@@ -234,20 +244,26 @@ class _Pruner:
             shutil.rmtree(place, ignore_errors=True)
             candidate.path.rename(place)
             self.kept = candidate.kept
-            removed = self._measure("after removal", load(place).task, dev)
+            removed = self._measure(AFTER_REMOVAL, load(place).task, dev)
             tuning = _of_bundle(self.plan.tuning, place)
             outcome = begin(tuning, self.folder, self.reporter)
             if outcome.reason == "signal":
                 self.reporter.note(self._describe_stop())
                 raise KeyboardInterrupt
-            tuned = self._measure("after fine-tuning", load(self.folder.path).task, dev)
+            tuned = self._measure(AFTER_TUNING, load(self.folder.path).task, dev)
+            self._hold(AFTER_TUNING)
             if self._is_better(removed, tuned):
+                self._hold(AFTER_REMOVAL)
                 self.reporter.note("Fine-tuning made it no better: the bundle holds the model as it was before.")
                 _copy_bundle(place, self.folder.bundle)
             if self._is_near(before, tuned) or self._is_near(before, removed):
                 return
             self.reporter.note(f"Fine-tuned, it still loses more than {self.plan.wish.max_loss:g} points.")
         self.reporter.note("Warning: the loss that was allowed could not be kept. Try more `--max-minutes`.")
+
+    def _hold(self, name: str) -> None:
+        """Note which stage's model the bundle holds."""
+        self.stages = [replace(each, is_held=each.name == name) for each in self.stages]
 
     def _describe_stop(self) -> str:
         """Say what is there after fine-tuning was stopped."""

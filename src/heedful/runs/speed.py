@@ -18,10 +18,6 @@ class Speed:
 
     lines_per_s: dict[int, float]
 
-    def times(self, other: "Speed") -> dict[int, float]:
-        """Return how many times quicker this one is than another."""
-        return {size: each / other.lines_per_s[size] for size, each in self.lines_per_s.items()}
-
 
 def measure_speed(tasks: Mapping[str, Task], lines: Sequence[str], num_symbols: int | None) -> dict[str, Speed]:
     """Let models predict the same lines in turn, and take the quickest of some rounds of each.
