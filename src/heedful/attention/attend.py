@@ -47,7 +47,7 @@ def attend(
 _FEW_QUERIES = 8
 """Up to how many queries (the steps of a search) the fused kernel is never worth its start on a CPU."""
 
-_FUSED_FROM_KEYS = {torch.bfloat16: 384, torch.float32: 64, torch.float64: 64}
+_FUSED_FROM_KEYS = {torch.bfloat16: 1536, torch.float32: 256, torch.float64: 256}
 """From how many keys on the fused kernel is the quicker on a CPU, as benchmarks/attention_paths.py measured."""
 
 
@@ -57,7 +57,7 @@ def _is_fused_quicker(query: Query, keys: Keys, dropping: Dropout | None) -> boo
         return True
     if dropping is not None or query.shape[2] <= _FEW_QUERIES:
         return False
-    return keys.shape[2] >= _FUSED_FROM_KEYS.get(query.dtype, 64)
+    return keys.shape[2] >= _FUSED_FROM_KEYS.get(query.dtype, 256)
 
 
 def _attend_watched(

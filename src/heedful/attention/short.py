@@ -1,8 +1,8 @@
 """Scaled dot-product attention for sentences on a CPU: few keys, many rows.
 
-With some twenty keys the products take almost no time and everything around them counts. torch's softmax is slower in
-bfloat16 than in float32, and its backward passes keep and copy more than is needed; so the softmax runs in float32, and
-the backward pass is written out.
+With some twenty keys the products take almost no time and everything around them counts. Left to itself torch keeps and
+copies more than is needed for the backward pass, so that is written out; and its softmax of short rows is slower in
+bfloat16 than in float32.
 """
 
 from typing import Any, NamedTuple
@@ -31,8 +31,8 @@ def attend_short(
         mask: which keys each query may see; None lets it see all. A query that sees nothing gets zeros.
         factors: multiplied with the weights, for dropout.
     """
-    wide = torch.float64 if query.dtype == torch.float64 else torch.float32
-    bias = torch.zeros(1, 1, 1, dtype=wide, device=query.device) if mask is None else mask.bias(wide)
+    dtype = torch.float32 if keys.shape[2] < _NARROW_FROM_KEYS and query.dtype == torch.bfloat16 else query.dtype
+    bias = torch.zeros(1, 1, 1, dtype=dtype, device=query.device) if mask is None else mask.bias(dtype)
     empty = ~mask.is_nonempty if mask is not None and mask.has_empty_rows else None
     if not torch.is_grad_enabled():
         return _attend(query, keys, values, bias, empty, factors).context
@@ -40,6 +40,10 @@ def attend_short(
         query, keys, values, bias, empty, None if factors is None else factors.detach()
     )
     return context
+
+
+_NARROW_FROM_KEYS = 64
+"""From how many keys on the softmax is quicker in bfloat16, whose kernel sums in float32 as well, than in float32."""
 
 
 class _Steps(NamedTuple):
@@ -101,8 +105,8 @@ class _ShortAttention(torch.autograd.Function):
         grad_weights_BHQK = torch.bmm(grad_ZQE, values_ZKE.mT).view(weights_BHQK.shape)
         if factors_BHQK is not None:
             grad_weights_BHQK = grad_weights_BHQK * factors_BHQK
-        wide = weights_BHQK.dtype
-        grad_biased_BHQK = torch.ops.aten._softmax_backward_data(grad_weights_BHQK.to(wide), weights_BHQK, -1, wide)
+        dtype = weights_BHQK.dtype
+        grad_biased_BHQK = torch.ops.aten._softmax_backward_data(grad_weights_BHQK.to(dtype), weights_BHQK, -1, dtype)
         grad_scores_ZQK = grad_biased_BHQK.mul_(shape_BHQE[3] ** -0.5).to(query_ZQE.dtype).flatten(0, 1)
         grad_query_ZQE = torch.bmm(grad_scores_ZQK, keys_ZKE)
         grad_keys_ZKE = torch.bmm(grad_scores_ZQK.mT, query_ZQE)
