@@ -9,6 +9,8 @@ import heedful
 from heedful import runs
 from heedful.core.config import write_toml
 from heedful.core.errors import BundleError, ConfigError, RequestError
+from heedful.runs.config import parse_run
+from heedful.runs.preparation import prepare_fitting
 from heedful.tasks.bundle import open_bundle
 from heedful.training import SilentReporter
 
@@ -193,3 +195,17 @@ def test_the_card_tells_sizes_scores_speed_and_data(reverser: Path) -> None:
     assert f"| cer | {facts.scores['cer']['value']:.4f} | {facts.scores['cer']['signature']} |" in card
     assert "Measured while it was trained, on the same machine: 40 lines in " in card
     assert "train.tsv (sha256 " in card and "Licence of the data: not stated" in card
+
+
+def test_sampling_while_training_follows_the_seed_of_the_run(tmp_path: Path) -> None:
+    config = parse_run({**reversal(tmp_path), "runtime": {"seed": 7, "device": "cpu"}})
+    fitting = prepare_fitting(config, tmp_path / "run", lambda note: None, is_begun=False)
+    assert fitting.task.seed == 7
+
+
+def test_learned_positions_too_few_for_the_texts_are_told_before_training(tmp_path: Path) -> None:
+    values = reversal(tmp_path)
+    values["model"] = {**values["model"], "positions": {"kind": "learned", "max_positions": 12}}
+    with pytest.raises(ConfigError, match=r"with `text.max_source_length` a text may have 13 positions"):
+        runs.train(values, tmp_path / "run")
+    assert not (tmp_path / "run" / "bundle").exists()

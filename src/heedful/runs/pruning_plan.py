@@ -18,12 +18,13 @@ from heedful.tasks import Bundle
 from heedful.training.config import TrainingConfig
 from heedful.training.schedule import AnySchedule
 
-SELECTION_SHARE = 0.6
+SELECTION_SHARE = 0.4
 """Share of the time in which heads are chosen; the rest is fine-tuning."""
 
-RATE_SHARE = 0.1
-"""Of the highest learning rate that the bundle was trained with: what a higher rate undoes takes long to come back. A
-bundle that came from another was already trained at such a rate, and goes on at it."""
+RATE_SHARE = 0.5
+"""Of the highest learning rate that the bundle was trained with. What is left has to learn anew what the others did, so
+that more is gained by a high rate than it undoes, unless the time is very short. A bundle that came from another was
+already trained at such a rate, and goes on at it."""
 
 WARMUP_STEPS = 30
 NUM_CHECKS = 12
