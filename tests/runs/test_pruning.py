@@ -118,8 +118,8 @@ def test_the_bundle_before_fine_tuning_is_kept(pruned: tuple[Path, runs.Pruning]
 
 def test_a_pruned_run_is_resumed_tuned_and_pruned_again(pruned: tuple[Path, runs.Pruning], tmp_path: Path) -> None:
     shutil.copytree(pruned[0], tmp_path / "copy")
-    steps = runs.resume(tmp_path / "copy", settings=["training.max_steps=35"], reporter=SilentReporter()).num_steps
-    assert steps == 35
+    steps = runs.resume(tmp_path / "copy", settings=["training.max_steps=41"], reporter=SilentReporter()).num_steps
+    assert steps == 41
     config = reversal(tmp_path, max_steps=1, schedule={"kind": "constant", "peak": 1e-9}, averaging={"kind": "none"})
     for key in ("text", "model"):
         del config[key]
