@@ -26,7 +26,12 @@ def heedful(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 def spell(words: Sequence[str]) -> str:
     """Return a command as a user types it."""
-    return "heedful " + shlex.join(shorten(word) for word in words)
+    return " ".join(["heedful", *map(_quote, words)])
+
+
+def _quote(word: str) -> str:
+    short = shorten(word)
+    return f'"{short}"' if short.startswith("$HEEDFUL_DATA/") else shlex.quote(short)
 
 
 def train(config: str, name: str, settings: Sequence[str] = ()) -> tuple[Path, str]:

@@ -44,7 +44,9 @@ def environment() -> dict[str, Any]:
 
 def shorten(word: str) -> str:
     """Return a word of a command without the folders of this machine: results are for everybody."""
-    return word.replace(f"{CACHE}/", "").replace(f"{ROOT}/", "")
+    data = os.environ.get("HEEDFUL_DATA", "").rstrip("/")
+    short = word.replace(f"{data}/", "$HEEDFUL_DATA/") if data else word
+    return short.replace(f"{CACHE}/", "").replace(f"{ROOT}/", "")
 
 
 def commit() -> str:
