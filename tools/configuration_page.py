@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from heedful.core.config import Config
 from heedful.core.runtime import RuntimeConfig
-from heedful.tasks import TASKS
+from heedful.tasks import TASKS, TeacherConfig
 from heedful.training.config import TrainingConfig
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -20,8 +20,8 @@ INTRODUCTION = """\
 
 Made by `tools/configuration_page.py` from the classes themselves; a test holds it up to date.
 
-A configuration is a TOML file: `task`, the keys of that task, the tables `[training]` and `[runtime]`, and `init_from`
-(a run or bundle to start from). An unknown key is an error that names the nearest known ones. TOML has no null: an
+A configuration is a TOML file: `task`, the keys of that task, the tables `[training]` and `[runtime]`, and if wanted
+`init_from` (a run or bundle to start from) and the table `[teacher]` (one to learn from). An unknown key is an error that names the nearest known ones. TOML has no null: an
 absent key is absent. Any key can be set on the command line, `--set training.max_minutes=30`, or taken away,
 `--set training.validate_minutes=null`. Where a table has a
 `kind` (a metric has a `name`), it decides which other keys there are. Data paths are relative to the file and may begin
@@ -122,7 +122,9 @@ def page() -> str:
     told: dict[type[Config], str] = {}
     for name, task in TASKS.items():
         lines += [f"# Task `{name}`", "", *section(task.config_class, "", told)]
-    lines += ["# Every task", "", *section(TrainingConfig, "training", told), *section(RuntimeConfig, "runtime", told)]
+    lines += ["# Every task", ""]
+    for kind, path in ((TrainingConfig, "training"), (RuntimeConfig, "runtime"), (TeacherConfig, "teacher")):
+        lines += section(kind, path, told)
     return "\n".join(lines).rstrip() + "\n"
 
 

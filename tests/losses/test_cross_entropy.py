@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from heedful.core.types import SoftTargets
 from heedful.losses import classification_loss, cross_entropy
 
 N, D, V = 13, 5, 17
@@ -40,6 +41,28 @@ def test_equals_torch(bias: bool, smoothing: float, chunk_rows: int) -> None:
             torch.autograd.grad(mean, inputs), torch.autograd.grad(expected / N, inputs), strict=True
         ):
             torch.testing.assert_close(mine, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_teachers_word_is_a_second_target(share: float) -> None:
+    hidden, weight, bias, targets = make(torch.float64)
+    teacher = torch.softmax(torch.randn(N, V, dtype=torch.float64), -1)
+    probs, ids = teacher.topk(4)
+    ids[0], probs[0] = targets[0] + torch.arange(4) - (targets[0] > V - 4) * 3, 0.2  # the target is among them
+    soft = SoftTargets(ids=ids, probs=probs, share=share)
+    loss = cross_entropy(hidden, weight, bias, targets, label_smoothing=0.1, soft=soft, chunk_rows=5)
+    # By the formula: both distributions written out over the whole vocabulary.
+    wanted = (1 - probs.sum(-1, keepdim=True)).expand(N, V) / V
+    wanted = wanted.scatter_add(1, ids, probs)
+    smooth = 0.1 / V + 0.9 * functional.one_hot(targets, V)
+    log_probs = functional.linear(hidden, weight, bias).log_softmax(-1)
+    expected = -((share * wanted + (1 - share) * smooth) * log_probs).sum()
+    torch.testing.assert_close(loss.total, expected)
+    inputs = (hidden, weight, bias)
+    for mine, theirs in zip(
+        torch.autograd.grad(loss.total, inputs), torch.autograd.grad(expected, inputs), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs)
 
 
 def test_gradcheck() -> None:

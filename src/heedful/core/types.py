@@ -47,6 +47,23 @@ class Selectable(ABC):  # noqa: B024 (its subclasses add fields, not methods)
 
 
 @dataclass(frozen=True, kw_only=True)
+class SoftTargets(Selectable):
+    """What a teacher finds probable after each target position: its most probable symbols, beside the target itself.
+
+    In a batch the rows are ``B T``.
+
+    Attributes:
+        ids: the symbols, each once at a position.
+        probs: the teacher's probabilities; what they lack to 1 lies on the other symbols.
+        share: of the loss that is the teacher's, 0 to 1; the rest is the target's.
+    """
+
+    ids: Int[Tensor, "*rows K"]
+    probs: Float[Tensor, "*rows K"]
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Batch(Selectable):
     """Examples as tensors. A source row is ``w1 .. wn EOS``, a target ``BOS w1 .. wn EOS``; the rest is ``PAD_ID``.
 
@@ -57,6 +74,7 @@ class Batch(Selectable):
         target: target ids, or None (classification, prediction).
         target_lengths: real target positions of each row, BOS and EOS included.
         labels: class of each row, or None.
+        soft_targets: what a teacher says at each position of ``target_output``, or None.
     """
 
     lines: Int[Tensor, " B"]
@@ -65,6 +83,7 @@ class Batch(Selectable):
     target: Int[Tensor, "B T"] | None = None
     target_lengths: Int[Tensor, " B"] | None = None
     labels: Int[Tensor, " B"] | None = None
+    soft_targets: SoftTargets | None = None
 
     def __len__(self) -> int:
         return self.lines.shape[0]

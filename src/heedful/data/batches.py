@@ -56,6 +56,11 @@ class LineBatches(Batches):
         self.seed = seed
         self.codec = codec if codec is not None and codec.is_sampling else None
 
+    @property
+    def is_fixed(self) -> bool:
+        """True if a row is the same in every epoch."""
+        return self.codec is None
+
     def epoch(self, number: int) -> list[Rows]:
         seed = (self.seed % 2**63, number)
         return group_rows(self.store.source_lengths, self.store.target_lengths, self.config, seed)

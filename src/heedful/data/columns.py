@@ -20,7 +20,7 @@ class ArrayWriter:
         self.dtype = np.dtype(dtype)
         self._file = (folder / f"{name}.bin").open("wb", buffering=_BUFFER_BYTES)
 
-    def extend(self, numbers: Sequence[int] | bytes) -> None:
+    def extend(self, numbers: Sequence[int] | NDArray[Any] | bytes) -> None:
         """Append numbers (bytes are taken as they are)."""
         self._file.write(numbers if isinstance(numbers, bytes) else np.asarray(numbers, dtype=self.dtype).tobytes())
 
@@ -37,7 +37,7 @@ class RowsWriter:
         self._ends = ArrayWriter(folder, f"{name}.ends", _END)
         self._end = 0
 
-    def append(self, row: Sequence[int] | bytes) -> None:
+    def append(self, row: Sequence[int] | NDArray[Any] | bytes) -> None:
         """Append one row (bytes for a column of bytes)."""
         self._values.extend(row)
         self._end += len(row)

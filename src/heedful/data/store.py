@@ -23,6 +23,7 @@ class Store:
     """The ids of a corpus under one codec. Rows longer than the codec allows are left out, or cut, as was asked.
 
     Attributes:
+        folder: where it is.
         corpus: the text.
         report: what became of the rows.
         rows: for each row its index in the corpus.
@@ -34,6 +35,7 @@ class Store:
     def __init__(self, folder: Path, corpus: Corpus) -> None:
         meta = read_meta(folder)
         dtypes: dict[str, str] = meta["dtypes"]
+        self.folder = folder
         self.corpus = corpus
         self.report = ReadReport.from_saved(meta["report"])
         self.rows = read_array(folder, "rows", "<i8")

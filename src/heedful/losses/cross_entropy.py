@@ -1,5 +1,6 @@
 """Cross-entropy over a vocabulary, without ever holding the logits of all rows."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,9 +9,37 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from heedful.core.types import LossSum
+from heedful.core.types import LossSum, SoftTargets
 
 _CHUNK_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The distribution that is wanted at each row.
+
+    Attributes:
+        symbols: those that are named; the first of a row may stand among its others once more.
+        probs: of these; 0 for one that repeats the first.
+        rest: what is spread evenly over the whole vocabulary. With `probs` it sums to 1.
+    """
+
+    symbols: Int[Tensor, "R K"]
+    probs: Float[Tensor, "R K"]
+    rest: Float[Tensor, " R"]
+
+    @classmethod
+    def of(cls, targets: Int[Tensor, " R"], label_smoothing: float, soft: SoftTargets | None) -> "Goals":
+        """Return what is wanted of targets, smoothed, and of a teacher's word on them."""
+        smooth = torch.full(targets.shape, label_smoothing, dtype=torch.float64, device=targets.device)
+        if soft is None:
+            return cls(targets[:, None], (1 - smooth)[:, None], smooth)
+        taught = soft.share * soft.probs.double()
+        rest = (1 - soft.share) * smooth + (soft.share - taught.sum(-1)).clamp(min=0.0)
+        is_target = soft.ids == targets[:, None]
+        own = (1 - soft.share) * (1 - smooth) + taught.masked_fill(~is_target, 0.0).sum(-1)
+        others = taught.masked_fill(is_target, 0.0)
+        return cls(torch.cat([targets[:, None], soft.ids], -1), torch.cat([own[:, None], others], -1), rest)
 
 
 def cross_entropy(
@@ -20,6 +49,7 @@ def cross_entropy(
     targets: Int[Tensor, " R"],
     *,
     label_smoothing: float = 0.0,
+    soft: SoftTargets | None = None,
     chunk_rows: int = _CHUNK_ROWS,
 ) -> LossSum:
     """Return the summed cross-entropy of ``softmax(hidden weight^T + bias)`` against the targets, in nats.
@@ -33,9 +63,12 @@ def cross_entropy(
         bias: of the output layer, or None.
         targets: the symbols to be predicted.
         label_smoothing: share of the probability spread evenly over the vocabulary (Szegedy et al. 2016, section 7).
+        soft: a teacher's word on each row, ``R K``. Its share of the loss is the cross-entropy against the teacher
+            (Hinton et al. 2015, section 2; without temperature), what its symbols lack to 1 spread evenly.
         chunk_rows: rows per piece.
     """
-    total = _VocabularyLoss.apply(hidden, weight, bias, targets, label_smoothing, chunk_rows)  # type: ignore[no-untyped-call]
+    goals = Goals.of(targets, label_smoothing, soft)
+    total = _VocabularyLoss.apply(hidden, weight, bias, goals, chunk_rows)  # type: ignore[no-untyped-call]
     return LossSum(total, total.new_tensor(float(targets.shape[0])))
 
 
@@ -55,8 +88,7 @@ class _VocabularyLoss(torch.autograd.Function):
         hidden: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        targets: Tensor,
-        smoothing: float,
+        goals: Goals,
         chunk_rows: int,
     ) -> Tensor:
         wide = torch.float64 if hidden.dtype == torch.float64 else torch.float32
@@ -67,35 +99,39 @@ class _VocabularyLoss(torch.autograd.Function):
         grad_bias = None if bias is None else torch.zeros(bias.shape, dtype=wide, device=bias.device)
         buffer = hidden.new_empty(min(chunk_rows, num_rows), vocabulary)
         for begin in range(0, num_rows, chunk_rows):
-            states, goals = hidden[begin : begin + chunk_rows], targets[begin : begin + chunk_rows]
+            chunk = slice(begin, begin + chunk_rows)
+            states, wanted = hidden[chunk], goals.probs[chunk].to(wide)
             logits = _logits(states, weight, bias, out=buffer[: states.shape[0]])
             # Single elements are read and written through a flat view: `scatter_` passes over the whole matrix.
-            flat, places = logits.view(-1), torch.arange(len(states), device=goals.device) * vocabulary + goals
-            goal_logits = flat[places].to(wide)
+            flat = logits.view(-1)
+            places = goals.symbols[chunk] + torch.arange(len(states), device=hidden.device)[:, None] * vocabulary
+            wanted_logits = flat[places].to(wide)
             probabilities = torch.softmax(logits, -1, out=logits)
-            goal_probs = flat[places].to(wide)
-            total += (
-                _log_sums(states, weight, bias, goal_logits, goal_probs).sum() - (1 - smoothing) * goal_logits.sum()
-            )
+            found = flat[places].to(wide)
+            total += _log_sums(states, weight, bias, wanted_logits[:, 0], found[:, 0]).sum()
+            total -= (wanted * wanted_logits).sum()
             if not any(ctx.needs_input_grad):
                 continue
-            # The gradient of the logits is p, less 1 - smoothing at the goal, less smoothing / V everywhere. The last
-            # is the same for all symbols and joins after the loop, which saves a pass over the logits.
-            flat[places] = (goal_probs - (1 - smoothing)).to(flat.dtype)
+            # The gradient of the logits is p less what is wanted of the named symbols, less rest / V everywhere. The
+            # last joins after the loop, which saves a pass over the logits. The first symbol of a row is written last,
+            # as it may stand among the others once more.
+            change = (found - wanted).to(flat.dtype)
+            flat[places[:, 1:]] = change[:, 1:]
+            flat[places[:, 0]] = change[:, 0]
             grad_logits = probabilities
-            torch.mm(grad_logits, weight, out=grad_hidden[begin : begin + chunk_rows])
+            torch.mm(grad_logits, weight, out=grad_hidden[chunk])
             grad_weight += grad_logits.T @ states
             if grad_bias is not None:
                 grad_bias += grad_logits.new_ones(len(states)) @ grad_logits  # several times quicker than `sum`
-        if smoothing:
-            # The mean of a row's logits is its product with the mean of the weight's rows.
-            mean_weight, sum_hidden = weight.mean(0, dtype=wide), hidden.sum(0, dtype=wide)
-            total -= smoothing * (sum_hidden @ mean_weight)
-            grad_hidden -= (smoothing * mean_weight).to(grad_hidden.dtype)
-            grad_weight -= smoothing / vocabulary * sum_hidden
-            if bias is not None and grad_bias is not None:
-                total -= smoothing * num_rows * bias.mean(dtype=wide)
-                grad_bias -= smoothing / vocabulary * num_rows
+        # The mean of a row's logits is its product with the mean of the weight's rows.
+        rest, mean_weight = goals.rest.to(wide), weight.mean(0, dtype=wide)
+        sum_hidden = rest @ hidden.to(wide)
+        total -= sum_hidden @ mean_weight
+        grad_hidden -= torch.outer(rest, mean_weight).to(grad_hidden.dtype)
+        grad_weight -= sum_hidden / vocabulary
+        if bias is not None and grad_bias is not None:
+            total -= rest.sum() * bias.mean(dtype=wide)
+            grad_bias -= rest.sum() / vocabulary
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
         return total
@@ -111,7 +147,6 @@ class _VocabularyLoss(torch.autograd.Function):
             grad_hidden * scale.to(grad_hidden.dtype),
             (grad_weight * scale).to(weight_dtype),
             grad_bias,
-            None,
             None,
             None,
         )

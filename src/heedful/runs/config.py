@@ -9,14 +9,14 @@ from heedful.core.config import Config, anchor_path, apply_settings, parse_confi
 from heedful.core.errors import BundleError, ConfigError, did_you_mean
 from heedful.core.runtime import RuntimeConfig
 from heedful.runs.recipes import find_recipe
-from heedful.tasks import TASKS, Bundle, TaskConfig, open_bundle
+from heedful.tasks import TASKS, Bundle, TaskConfig, TeacherConfig, open_bundle
 from heedful.tasks.bundle import CONFIG, version
 from heedful.training.config import TrainingConfig
 
 ConfigSource = Mapping[str, Any] | Path | str
 """A configuration: nested plain values, the path of a TOML file, or the name of a shipped recipe."""
 
-OWN_KEYS = ("training", "runtime", "init_from")
+OWN_KEYS = ("training", "runtime", "init_from", "teacher")
 PATH_KEYS = ("path", "source_path", "target_path")
 
 ConfigType = TypeVar("ConfigType", bound=Config)
@@ -31,12 +31,19 @@ class RunConfig:
         training: how long, how fast, when to stop.
         runtime: device, type of arithmetic, threads, seed.
         init_from: a run or bundle whose weights and tokenizers the new run starts from (fine-tuning).
+        teacher: a trained model to learn from (distillation).
     """
 
     task: TaskConfig
     training: TrainingConfig
     runtime: RuntimeConfig
     init_from: str | None = None
+    teacher: TeacherConfig | None = None
+
+    @property
+    def text_from(self) -> str | None:
+        """The run or bundle whose tokenizers and labels the run takes over, or None where it makes its own."""
+        return self.init_from or (None if self.teacher is None else self.teacher.path)
 
     def values(self) -> dict[str, Any]:
         """Return the flat table that `parse_run` reads back."""
@@ -45,6 +52,8 @@ class RunConfig:
         values["runtime"] = self.runtime.model_dump(mode="json", exclude_none=True)
         if self.init_from is not None:
             values["init_from"] = self.init_from
+        if self.teacher is not None:
+            values["teacher"] = self.teacher.model_dump(mode="json", exclude_none=True)
         return values
 
     def toml(self) -> str:
@@ -94,6 +103,7 @@ def parse_run(values: Mapping[str, Any]) -> RunConfig:
         training=_part(TrainingConfig, values, "training"),
         runtime=_part(RuntimeConfig, values, "runtime"),
         init_from=init_from,
+        teacher=_part(TeacherConfig, values, "teacher") if "teacher" in values else None,
     )
 
 
@@ -123,26 +133,35 @@ def own_values(bundle: Bundle) -> dict[str, Any]:
 
 
 def inherit(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a run that tunes a bundle further: what they do not say of text and model is the bundle's.
+    """Return the values of a run that goes on from a bundle: what they do not say of its text is the bundle's.
+
+    What a run that tunes a bundle further does not say of the model is the bundle's too.
 
     Raises:
         ConfigError: the bundle is of another task.
-        BundleError: what `init_from` names cannot be used.
+        BundleError: what `init_from` or `teacher.path` names cannot be used.
     """
-    origin = values.get("init_from")
-    if not isinstance(origin, str):
+    origins = {"init_from": values.get("init_from"), "teacher.path": _within(values, "teacher", "path")}
+    name, origin = next((each for each in origins.items() if isinstance(each[1], str)), ("", None))
+    if origin is None:
         return values
     given = own_values(open_bundle(Path(origin)))
     task = given.get("task")
     if values.get("task", task) != task:
-        raise ConfigError(f"`task` is {values['task']!r}, but `init_from` is of the task {task!r}.")
-    check_text(values.get("text", {}), given.get("text", {}))
-    shared = {key: {**given.get(key, {}), **values.get(key, {})} for key in ("text", "model")}
+        raise ConfigError(f"`task` is {values['task']!r}, but `{name}` is of the task {task!r}.")
+    check_text(values.get("text", {}), given.get("text", {}), name)
+    keys = ("text", "model") if name == "init_from" else ("text",)
+    shared = {key: {**given.get(key, {}), **values.get(key, {})} for key in keys}
     return {"task": task, **values, **shared}
 
 
-def check_text(wanted: Any, given: Mapping[str, Any], place: str = "text") -> None:
-    """See that tokenizers are as in the bundle that is tuned further, for the run takes over its own.
+def _within(values: Mapping[str, Any], table: str, key: str) -> Any:
+    found = values.get(table)
+    return found.get(key) if isinstance(found, Mapping) else None
+
+
+def check_text(wanted: Any, given: Mapping[str, Any], origin: str, place: str = "text") -> None:
+    """See that tokenizers are as in the bundle that the run goes on from, for it takes over those.
 
     Raises:
         ConfigError: one is asked to be another.
@@ -151,11 +170,11 @@ def check_text(wanted: Any, given: Mapping[str, Any], place: str = "text") -> No
         return
     for key in ("source", "target", "is_joint") if place == "text" else wanted:
         if isinstance(wanted.get(key), Mapping) and isinstance(given.get(key), Mapping):
-            check_text(wanted[key], given[key], f"{place}.{key}")
+            check_text(wanted[key], given[key], origin, f"{place}.{key}")
         elif key in wanted and key in given and wanted[key] != given[key]:
             raise ConfigError(
-                f"`{place}.{key}` is {wanted[key]!r}, but `init_from` brings its tokenizer with {given[key]!r}. "
-                "Leave the key out, or train without `init_from`."
+                f"`{place}.{key}` is {wanted[key]!r}, but `{origin}` brings its tokenizer with {given[key]!r}. "
+                f"Leave the key out, or train without `{origin}`."
             )
 
 
@@ -166,6 +185,8 @@ def anchor_paths(values: dict[str, Any], folder: Path) -> dict[str, Any]:
         result["data"] = _anchor_within(values["data"], folder)
     if isinstance(values.get("init_from"), str):
         result["init_from"] = _anchor(values["init_from"], folder)
+    if isinstance(_within(values, "teacher", "path"), str):
+        result["teacher"] = {**values["teacher"], "path": _anchor(values["teacher"]["path"], folder)}
     return result
 
 

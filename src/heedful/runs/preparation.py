@@ -12,6 +12,7 @@ from heedful.data.batches import Batches, LineBatches, StreamBatches
 from heedful.data.prepare import TrainingData, prepare, read_split
 from heedful.runs.config import RunConfig
 from heedful.runs.keeping import BundleWriter
+from heedful.runs.taught import teach, teacher_digests
 from heedful.tasks import Fitting, LanguageModellingConfig, open_bundle, task_class
 from heedful.tasks.places import check_places
 from heedful.tasks.weights import load_weights
@@ -37,13 +38,13 @@ def prepare_fitting(config: RunConfig, folder: Path, note: Note, *, is_begun: bo
     Raises:
         DataError: the data cannot be read as asked.
         ConfigError: something does not fit together.
-        BundleError: what `init_from` names cannot be used.
+        BundleError: what `init_from` or `teacher.path` names cannot be used.
     """
     here = Path.cwd()
     check_places(config.task)
     codec, labels = _given_text(config, folder / GIVEN_TEXT)
     data = prepare(config.task.data, config.task.text, here, folder / "data", codec=codec, labels=labels)
-    _check_digests(folder / DIGESTS, data.digests)
+    _check_digests(folder / DIGESTS, data.digests | teacher_digests(config.teacher))
     note(data.report.summary())
     set_seed(config.runtime.seed)
     task = task_class(config.task)(config.task, data.codec, data.labels)
@@ -54,6 +55,7 @@ def prepare_fitting(config: RunConfig, folder: Path, note: Note, *, is_begun: bo
     batches = _batches(config, data)
     if isinstance(batches, LineBatches):
         note(batches.waste().summary())
+    batches = teach(batches, config, data.codec, folder / "data")
     writer = BundleWriter(config, data)
     return Fitting(task, batches, read_split(config.task.data, "dev", here), writer.write)
 
@@ -69,11 +71,11 @@ def _batches(config: RunConfig, data: TrainingData) -> Batches:
 
 
 def _given_text(config: RunConfig, kept: Path) -> tuple[Codec | None, LabelSet | None]:
-    """Return tokenizer and labels of the bundle that is tuned further, if any, from a copy that the run keeps."""
-    if config.init_from is None:
+    """Return tokenizer and labels of the bundle that the run goes on from, if any, from a copy that the run keeps."""
+    if config.text_from is None:
         return None, None
     if not kept.is_dir():
-        bundle = open_bundle(Path(config.init_from))
+        bundle = open_bundle(Path(config.text_from))
         with whole_folder(kept) as folder:
             for name in bundle.text_files():
                 shutil.copyfile(bundle.path / name, folder / name)

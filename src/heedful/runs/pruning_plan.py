@@ -14,7 +14,7 @@ from heedful.pruning import KINDS, METHODS, Heads
 from heedful.pruning.gated_fitting import NUM_HEADS
 from heedful.runs.config import RunConfig, anchor_paths, parse_run
 from heedful.runs.recipes import find_recipe
-from heedful.tasks import Bundle
+from heedful.tasks import Bundle, WritingTask, task_class
 from heedful.training.config import TrainingConfig
 from heedful.training.schedule import AnySchedule
 
@@ -25,6 +25,9 @@ RATE_SHARE = 0.5
 """Of the highest learning rate that the bundle was trained with. What is left has to learn anew what the others did, so
 that more is gained by a high rate than it undoes, unless the time is very short. A bundle that came from another was
 already trained at such a rate, and goes on at it."""
+
+TEACHER_SHARE = 0.5
+"""Of the training loss that compares with the whole model, where that writes text."""
 
 WARMUP_STEPS = 30
 NUM_CHECKS = 12
@@ -164,6 +167,9 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     if data is not None:
         values["data"] = read_data_table(data)
     own = parse_run(values)
+    values.pop("teacher", None)
+    if issubclass(task_class(own.task), WritingTask):
+        values["teacher"] = {"path": str(bundle.path.absolute()), "share": TEACHER_SHARE}
     metric = parse_run(apply_settings(values, settings)).training.metric
     if data is None:
         check_data(own, bundle)

@@ -314,7 +314,9 @@ class _Pruner:
 
 
 def _first_batches(fitting: Fitting, number: int) -> list[Batch]:
-    return [placed.batch for placed in itertools.islice(fitting.batches(Position()), number)]
+    """Return batches with their targets alone: what a head is worth does not depend on a teacher."""
+    placed = itertools.islice(fitting.batches(Position()), number)
+    return [replace(each.batch, soft_targets=None) for each in placed]
 
 
 def _of_bundle(config: RunConfig, bundle: Path) -> RunConfig:

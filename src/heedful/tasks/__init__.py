@@ -8,7 +8,9 @@ from heedful.tasks.fitting import Fitting
 from heedful.tasks.language_modelling import LanguageModelling, LanguageModellingConfig
 from heedful.tasks.outcome import Candidate, Evaluation, Measured, Prediction, TargetScore, WordScore
 from heedful.tasks.task import Task
+from heedful.tasks.teaching import TaughtBatches, Teacher, TeacherConfig
 from heedful.tasks.translation import Translation, TranslationConfig
+from heedful.tasks.writing import WritingTask
 
 __all__ = [
     "TASKS",
@@ -26,10 +28,14 @@ __all__ = [
     "TargetScore",
     "Task",
     "TaskConfig",
+    "TaughtBatches",
+    "Teacher",
+    "TeacherConfig",
     "Translation",
     "TranslationConfig",
     "ValidationConfig",
     "WordScore",
+    "WritingTask",
     "amend_bundle",
     "find_bundle",
     "open_bundle",

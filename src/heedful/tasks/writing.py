@@ -47,7 +47,10 @@ class WritingTask(Task):
         hidden = self.model.decode(self.model.encode(batch), batch.target_input)[:, first:]
         keep, output = batch.target_keep[:, first:], self.model.output
         targets = batch.target_output[:, first:][keep]
-        return cross_entropy(hidden[keep], output.weight, output.bias, targets, label_smoothing=label_smoothing)
+        soft = None if batch.soft_targets is None else batch.soft_targets.map(lambda each: each[:, first:][keep])
+        return cross_entropy(
+            hidden[keep], output.weight, output.bias, targets, label_smoothing=label_smoothing, soft=soft
+        )
 
     def predict_rows(self, rows: Sequence[Row], search: AnySearchConfig) -> list[tuple[Candidate, ...]]:
         """Search the most probable texts."""
