@@ -21,11 +21,11 @@ INTRODUCTION = """\
 Made by `tools/configuration_page.py` from the classes themselves; a test holds it up to date.
 
 A configuration is a TOML file: `task`, the keys of that task, the tables `[training]` and `[runtime]`, and if wanted
-`init_from` (a run or bundle to start from) and the table `[teacher]` (one to learn from). An unknown key is an error that names the nearest known ones. TOML has no null: an
-absent key is absent. Any key can be set on the command line, `--set training.max_minutes=30`, or taken away,
-`--set training.validate_minutes=null`. Where a table has a
-`kind` (a metric has a `name`), it decides which other keys there are. Data paths are relative to the file and may begin
-with `${HEEDFUL_DATA}`.
+`init_from` (a run or bundle to start from) and the table `[teacher]` (one to learn from). An unknown key is an error
+that names the nearest known ones. TOML has no null: an absent key is absent. Any key can be set on the command line,
+`--set training.max_minutes=30`, or taken away, `--set training.validate_minutes=null`. Where a table has a `kind` (a
+metric has a `name`), it decides which other keys there are. Data paths are relative to the file and may begin with
+`${HEEDFUL_DATA}`.
 """
 
 

@@ -55,7 +55,7 @@ def prepare_fitting(config: RunConfig, folder: Path, note: Note, *, is_begun: bo
     batches = _batches(config, data)
     if isinstance(batches, LineBatches):
         note(batches.waste().summary())
-    batches = teach(batches, config, data.codec, folder / "data")
+    batches = teach(batches, config, data.codec, folder / "data", note)
     writer = BundleWriter(config, data)
     return Fitting(task, batches, read_split(config.task.data, "dev", here), writer.write)
 

@@ -1,9 +1,11 @@
 """The teacher of a run: opened, seen to fit, and asked about the training data."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from heedful.core.errors import ConfigError
 from heedful.core.runtime import choose_device, choose_dtype
@@ -14,7 +16,7 @@ from heedful.tasks.bundle import WEIGHTS
 from heedful.text.codec import Codec
 
 
-def teach(batches: Batches, config: RunConfig, codec: Codec, cache: Path) -> Batches:
+def teach(batches: Batches, config: RunConfig, codec: Codec, cache: Path, note: Callable[[str], None]) -> Batches:
     """Return batches with the word of the run's teacher on each target; as they are where it has none.
 
     Args:
@@ -22,6 +24,7 @@ def teach(batches: Batches, config: RunConfig, codec: Codec, cache: Path) -> Bat
         config: of the run.
         codec: of the run.
         cache: a folder in which the teacher's answers are kept.
+        note: hears that the teacher is asked.
 
     Raises:
         ConfigError: the teacher writes no text, or its symbols are others.
@@ -36,11 +39,17 @@ def teach(batches: Batches, config: RunConfig, codec: Codec, cache: Path) -> Bat
     if not isinstance(batches, LineBatches) or not batches.is_fixed:
         return TaughtBatches(batches, teacher, wanted.share, None)
     name = f"answers-{batches.store.folder.name}-{weights_digest(bundle)[:16]}-{wanted.num_symbols}"
+    if not (cache / name).exists():
+        note(f"Asking the teacher about {len(batches.store):,} lines, once.")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("asking the teacher", total=len(batches.store))
-        tell = lambda done, _: progress.update(bar, completed=done)  # noqa: E731
-        return TaughtBatches(batches, teacher, wanted.share, cache / name, tell)
+        return TaughtBatches(batches, teacher, wanted.share, cache / name, partial(_advance, progress, bar))
+
+
+def _advance(progress: Progress, bar: TaskID, num_answered: int) -> None:
+    progress.update(bar, completed=num_answered)
 
 
 def teacher_digests(teacher: TeacherConfig | None) -> dict[str, str]:

@@ -31,8 +31,8 @@ from heedful.tasks.writing import WritingTask
 _CHUNK_ROWS = 1024
 _PROBS = "<f2"
 
-Tell = Callable[[int, int], None]
-"""Hears how many lines of how many the teacher has answered."""
+Tell = Callable[[int], None]
+"""Hears how many lines the teacher has answered so far."""
 
 
 class TeacherConfig(Config):
@@ -131,7 +131,7 @@ class _Answers:
     @classmethod
     def write(cls, folder: Path, batches: LineBatches, teacher: Teacher, tell: Tell) -> None:
         """Ask about every row once, in the batches of the first epoch."""
-        done, count = 0, len(batches.store)
+        num_answered = 0
         with new_folder(folder, {}) as draft, contextlib.ExitStack() as stack:
             writers = [
                 stack.enter_context(contextlib.closing(RowsWriter(draft, name, dtype)))
@@ -144,8 +144,8 @@ class _Answers:
                     for row in _real(answers, batch):
                         writer.append(row.flatten())
                 order.extend(rows)
-                done += len(rows)
-                tell(done, count)
+                num_answered += len(rows)
+                tell(num_answered)
 
     def of(self, rows: Indices, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the answers to the rows of a batch, as `Teacher.answer` does."""
