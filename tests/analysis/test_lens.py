@@ -8,10 +8,11 @@ import torch
 from tests.analysis.test_reading import PAIRS, SIZES, task_of
 
 from heedful.analysis import AttentionMap, Recorder, read_lines
+from heedful.analysis.agreement import account
 from heedful.analysis.lens import Lens, LensView, measures_of
 from heedful.analysis.lens_causes import answer_log_probs, silence
 from heedful.analysis.lens_matrix import Matrix
-from heedful.analysis.lens_norms import transform_values, value_weighted_norms
+from heedful.analysis.lens_norms import joint_norms, transform_values, value_weighted_norms
 from heedful.analysis.lens_rollout import roll_out
 from heedful.analysis.lens_selection import Selection, select
 from heedful.analysis.lens_view import view_of
@@ -29,6 +30,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "transformer": TRANSFORMER,
     "luong": RECURRENT,
     "bahdanau": {**RECURRENT, "order": "bahdanau"},
+    "monotonic": {**RECURRENT, "locality": {"kind": "monotonic", "reach": 1}},
+    "predictive": {**RECURRENT, "locality": {"kind": "predictive", "reach": 2}},
+    "predictive, bahdanau": {**RECURRENT, "order": "bahdanau", "locality": {"kind": "predictive", "reach": 2}},
 }
 
 
@@ -159,10 +163,27 @@ def test_norms_are_lengths_of_what_each_position_adds(transformer: Task) -> None
         added = points["weights"][..., None] * transform_values(points["value"], attention)[:, None]
         norms = value_weighted_norms(points["weights"], points["value"], attention)
         torch.testing.assert_close(added.norm(dim=-1), norms)
+        joint = joint_norms(points["weights"], points["value"], attention)
+        torch.testing.assert_close(joint, added.sum(0).norm(dim=-1))
+        assert (joint < norms.sum(0) * 0.999).any()
         whole = added.sum(dim=(0, 2)) + attention.output_bias
         context_QX = points["context"].transpose(0, 1).flatten(1)
         projected = torch.nn.functional.linear(context_QX, attention.output_weight, attention.output_bias)
         torch.testing.assert_close(whole, projected, atol=1e-5, rtol=1e-4)
+
+
+def test_norms_of_all_heads_are_those_of_their_sum_here_and_where_accounts_are_compared(task: Task) -> None:
+    (reading,) = read_lines(task, PAIRS[:1], pattern="*")
+    shown = view_of(task, reading, "mine", with_causes=False)
+    chosen = select(shown, Selection(measure="norms"))
+    compared = account(task.model, reading, task.stack([reading.encoded])).scores["norms"]
+    torch.testing.assert_close(chosen.values, compared, atol=1e-4, rtol=0)
+    (num_heads,) = {each.num_heads for each in shown.sites}
+    assert chosen.title.endswith(f", sum of {num_heads} heads" if num_heads > 1 else "layer 0")
+    for site in shown.sites:
+        assert (site.joint_norms is None) == (num_heads == 1)
+    alone = select(shown, Selection(measure="norms", head=0)).values
+    assert torch.allclose(alone, chosen.values, atol=1e-4) == (num_heads == 1)
 
 
 def test_numbers_follow_from_each_other(task: Task) -> None:
@@ -179,6 +200,11 @@ def test_numbers_follow_from_each_other(task: Task) -> None:
         else:
             scores = query @ numbers.key.unpack().mT / query.shape[-1] ** 0.5
         weights = scores.masked_fill(~keep, float("-inf")).softmax(-1)
+        is_lessened = (task.config.model.model_dump().get("locality") or {}).get("kind") == "predictive"
+        assert (numbers.factor is not None) == is_lessened
+        if numbers.factor is not None:
+            weights = weights * numbers.factor.unpack()
+            assert float(weights.sum(-1).max()) < 0.999
         recorded = next(each.weights for each in reading.maps if each.site.path == numbers.path)
         torch.testing.assert_close(weights, recorded, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(weights @ value, numbers.context.unpack(), atol=1e-6, rtol=1e-5)

@@ -123,6 +123,18 @@ def test_one_head_is_read_out_cell_by_cell(shown: Page, weights: torch.Tensor) -
     assert shown.get("[data-focus=query-mine-1]", "ariaPressed") == "true"
 
 
+def test_norms_of_all_heads_are_those_of_their_sum(shown: Page, lens: Lens) -> None:
+    norms = lens.views[0].site(CROSS).joint_norms
+    assert norms is not None
+    shown.click("[data-focus=tab-head]")
+    shown.click("[data-focus=unit-pieces]")
+    shown.click("[data-focus=measure-norms]")
+    shown.click("[data-focus=cells-mine]")
+    shown.press("Home", *["ArrowUp"] * 9)
+    assert shown.text(".readout").startswith(f"b reads c: {norms.unpack()[0, 0, 0]:.3f} — ")
+    assert "sum of all heads" in shown.get("[role=application]", "ariaLabel")
+
+
 def test_words_sum_what_is_read_and_average_who_reads(shown: Page, task: Task, weights: torch.Tensor) -> None:
     (reading,) = read_lines(task, [(SOURCE, TARGET)])
     assert reading.target_output is not None and reading.source is not None
@@ -184,8 +196,18 @@ def test_the_page_s_arithmetic_is_the_model_s(page: Page, tmp_path: Path, name: 
     assert gap < 1e-5
     matrix = lens.views[0].sites[-1].weights
     assert matrix is not None
+    row = matrix.unpack()[0, 0]
     found = [float(each) for each in page.texts(".numbers td.weight span")]
-    assert found == pytest.approx(matrix.unpack()[0, 0].tolist(), abs=6e-4)
+    assert found == pytest.approx(row[row > 0].tolist(), abs=6e-4)
+    said = " ".join(page.texts(".steps p"))
+    if name.startswith("predictive"):
+        assert f"so that the weights sum to {float(row.sum()):.3f}" in said
+        softmax, factor = ([float(each) for each in page.texts(f".numbers td.number:nth-child({place})") if each]
+                           for place in (3, 4))  # fmt: skip
+        assert sum(softmax) == pytest.approx(1, abs=3e-3)
+        assert [one * other for one, other in zip(softmax, factor, strict=True)] == pytest.approx(found, abs=2e-3)
+    else:
+        assert "the softmax makes weights that sum to 1" in said
 
 
 def test_masked_keys_are_said_to_be_hidden(shown: Page) -> None:
@@ -319,7 +341,7 @@ def big_view(length: int, layers: int, heads: int) -> LensView:
             packed = Matrix.pack(spread / spread.sum(-1, keepdim=True), "u1")
             rolled = Matrix.pack(torch.rand(1, length, length, generator=generator), "u1")
             sizes = {"num_heads": heads, "head_dim": 64, "queries": queries, "keys": keys}
-            found = {"weights": packed, "norms": packed, "rollout": rolled}
+            found = {"weights": packed, "norms": packed, "joint_norms": rolled, "rollout": rolled}
             sites.append(
                 LensSite.model_validate({"path": f"{kind}.{layer}", "kind": kind, "layer": layer, **sizes, **found})
             )

@@ -133,6 +133,30 @@ def test_the_command_chooses_aligns_and_evaluates(run: Terminal, model: runs.Loa
     assert [line.split("\t")[3:] for line in run.out.splitlines()] == [["ba", "0-0"], ["", ""], ["c", "0-0"]]
 
 
+def test_gold_and_links_count_each_from_its_own_first_word(run: Terminal, tmp_path: Path) -> None:
+    files = {
+        "gold0": "0-1 1p0\n2-2\n",
+        "gold1": "1-2 2p1\n3-3\n",
+        "links0": "0-1 1-0\n2-2\n",
+        "links1": "1-2 2-1\n3-3\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    for gold in "01":
+        for links in "01":
+            flags = ["--one-based"] * int(gold) + ["--links-one-based"] * int(links)
+            assert run("align", "--evaluate", tmp_path / f"gold{gold}", tmp_path / f"links{links}", *flags) == 0
+            assert "AER 0.00, precision 100.00, recall 100.00" in run.out and run.err == ""
+    assert run("align", "--evaluate", tmp_path / "gold1", tmp_path / "links1") == 0
+    told = run.err.splitlines()
+    assert "gold1: no link has the word 0" in told[0] and told[0].endswith("say `--one-based`.")
+    assert "links1: no link has the word 0" in told[1] and told[1].endswith("say `--links-one-based`.")
+    assert run("align", "--evaluate", tmp_path / "gold0", tmp_path / "links0", "--links-one-based") == 1
+    assert "links0:1: link 0-1: words were said to count from 1. Leave out `--links-one-based`." in run.err
+    assert run("align", "--evaluate", tmp_path / "gold0", tmp_path / "links0", "--one-based") == 1
+    assert "gold0:1: link 0-1: words were said to count from 1. Leave out `--one-based`." in run.err
+
+
 def test_what_is_asked_wrongly_writes_nothing(run: Terminal, model: runs.LoadedModel, gold: Path) -> None:
     folder = gold.parent
     (folder / "s.txt").write_text("ab\nc\n", "utf-8")
@@ -146,9 +170,11 @@ def test_what_is_asked_wrongly_writes_nothing(run: Terminal, model: runs.LoadedM
         (["align", model.path, folder / "s.txt"], 2, "Name a run and two files"),
         (["align", model.path, folder / "s.txt", folder / "t.txt"], 1, "t.txt: 1 lines, but"),
         (["align", "--evaluate", gold, folder / "links"], 1, "links:2: link 1-0 (counted from 0) lies outside"),
+        (["align", "--evaluate", gold, folder / "links"], 1, "say `--links-one-based`."),
+        (["align", "--evaluate", gold, model.path, "--links-one-based"], 2, "`--links-one-based` is for files of"),
         (["align", "--evaluate", gold, folder / "t.txt"], 1, "t.txt:1: `ba` is no link"),
         (["align", "--evaluate", gold, text_of_one_line(folder)], 1, "1 lines, but there are 2 gold ones"),
-        (["align", "--evaluate", folder / "ones.tsv", folder / "links"], 1, "`--one-based`"),
+        (["align", "--evaluate", folder / "ones.tsv", folder / "links"], 1, "say `--one-based`."),
         (["align", model.path, "--choose", folder / "plain"], 1, "come without their texts"),
         (["align", model.path, "--choose", gold, "--split", "dev"], 2, "no set `dev`"),
         (["align", model.path, "--choose", folder / "ones.tsv", "--split", "dev"], 2, "no column `set`, so it has no"),

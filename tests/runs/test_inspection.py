@@ -3,11 +3,13 @@
 import io
 import json
 import re
+import shutil
 import struct
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from tests.cli.test_commands import Terminal, run  # noqa: F401 (a fixture)
 from tests.runs.samples import reversal
 
@@ -15,9 +17,10 @@ from heedful import runs
 from heedful.analysis.lens import Lens
 from heedful.analysis.lens_selection import Selection
 from heedful.core.errors import ConfigError
+from heedful.core.weights import model_tensors
 from heedful.runs.head_names import parse_heads
 from heedful.runs.loaded import LoadedModel
-from heedful.training import SilentReporter
+from heedful.training import SilentReporter, read_history
 
 SITES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", "decoder.layers.0.cross_attention"]
 
@@ -96,6 +99,42 @@ def test_the_terminal_shows_other_measures_and_words(seen: runs.Inspection) -> N
     seen.print(Selection(kind="encoder", measure="rollout", has_words=True), file)
     assert "attention rollout, encoder, layer 0, all heads" in file.getvalue() and "\x1b" not in file.getvalue()
     assert "\nabcd ▏" in file.getvalue()
+
+
+def test_a_checkpoint_is_the_model_as_it_was_at_its_step(run: Terminal, reverser: Path, tmp_path: Path) -> None:  # noqa: F811
+    """That of the best step has the bundle's weights, to the bit; an earlier one stands beside it on a page."""
+    places = {each: reverser / "checkpoints" / f"step-{each:08d}" for each in (140, 280)}
+    best = next(each["step"] for each in reversed(read_history(reverser / "history.jsonl")) if each.get("is_best"))
+    tensors = {step: model_tensors(runs.load(place).model) for step, place in places.items()}
+    for name, tensor in model_tensors(runs.load(reverser).model).items():
+        assert torch.equal(tensor, tensors[best][name]), name
+    assert any(not torch.equal(tensor, tensors[140][name]) for name, tensor in tensors[280].items())
+    raw = runs.load(places[280], settings=['training.averaging={kind="none"}']).model
+    assert any(not torch.equal(tensor, tensors[280][name]) for name, tensor in model_tensors(raw).items())
+    assert run("inspect", places[140], "abcd", "--with", places[280], "--json", tmp_path / "both.json") == 0
+    lens = Lens.from_values(json.loads((tmp_path / "both.json").read_text()))
+    assert [each.name for each in lens.views] == ["run step-00000140", "run step-00000280"]
+    assert lens.views[1].target_text == "dcba"
+
+
+def test_what_is_no_whole_checkpoint_is_told(run: Terminal, reverser: Path, tmp_path: Path) -> None:  # noqa: F811
+    copy = tmp_path / "run"
+    shutil.copytree(reverser, copy)
+    last = copy / "checkpoints" / "step-00000280"
+    assert run("inspect", copy / "checkpoints" / "step-00000007", "ab") == 1
+    assert "step-00000007: no such checkpoint. Those that the run kept: step-00000140, step-00000280." in run.err
+    assert run("info", last) == 1
+    assert "step-00000280: a checkpoint, which has the weights alone. Name the run or its bundle here" in run.err
+    averages = (last / "averages.safetensors").read_bytes()
+    (last / "averages.safetensors").write_bytes((copy / "checkpoints/step-00000280/optimizer.safetensors").read_bytes())
+    assert run("inspect", last, "ab") == 1
+    assert "are not those of `training.averaging`" in run.err
+    (last / "averages.safetensors").write_bytes(averages[:-9])
+    assert run("inspect", last, "ab") == 1
+    assert "step-00000280: this checkpoint is damaged" in run.err and run.out == ""
+    shutil.rmtree(copy / "bundle")
+    assert run("inspect", last, "ab") == 1
+    assert "neither a run with a bundle nor a bundle" in run.err
 
 
 def test_a_notebook_s_widget_answers(seen: runs.Inspection) -> None:

@@ -3,7 +3,8 @@
 =============  =====================================================================================================
 weights        mean over the heads of the attention nearest to the output
 rollout        attention rolled out over the layers up to there (Abnar and Zuidema 2020)
-norms          length of what the heads of that attention add up for a position (Kobayashi et al. 2020)
+norms          length of what all heads of that attention together add for a position (`joint_norms`, Kobayashi et al.
+               2020)
 gradient       input times gradient of the output's log-probability, absolute (Denil et al. 2014)
 silencing      log-probability lost when that attention and its like in all layers may not look at the symbol; what they
                look at instead is scaled up (Serrano and Smith 2019)
@@ -22,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.analysis.lens_causes import answer_log_probs
-from heedful.analysis.lens_norms import transform_values
+from heedful.analysis.lens_norms import joint_norms
 from heedful.analysis.lens_rollout import roll_out
 from heedful.analysis.reading import Reading
 from heedful.analysis.record import AttentionMap
@@ -141,14 +142,8 @@ def _read_ids(batch: Batch, site: AttentionSite) -> Tensor:
 
 
 def _norms(model: Model, reading: Reading, here: AttentionMap) -> Float[Tensor, "Q K"]:
-    """Return the length of the sum over heads of weight times transformed value."""
-    values_HKE = reading.recording.points[f"{here.site.path}.value"][reading.row]
-    num_queries, num_keys = here.weights.shape[1:]
-    transformed_HKD = transform_values(values_HKE[:, :num_keys], model.multihead_attentions().get(here.site.path))
-    lengths = [
-        torch.einsum("hk,hkd->kd", here.weights[:, query], transformed_HKD).norm(dim=-1) for query in range(num_queries)
-    ]
-    return torch.stack(lengths)
+    values_HKE = reading.recording.points[f"{here.site.path}.value"][reading.row, :, : here.weights.shape[2]]
+    return joint_norms(here.weights, values_HKE, model.multihead_attentions().get(here.site.path))
 
 
 def _gradients(model: Model, batch: Batch, *, is_source: bool) -> Float[Tensor, "Q K"]:

@@ -15,6 +15,9 @@ _LINK = re.compile(r"([0-9]{1,6})([-p?])([0-9]{1,6})")
 _POSSIBLE = "p?"
 GOLD_COLUMNS = ("src", "tgt", "sure", "possible")
 SET_COLUMN = "set"
+GOLD_FROM_ONE = "--one-based"
+LINKS_FROM_ONE = "--links-one-based"
+"""Options that say that words count from 1: in gold alignments, in links that are compared with them."""
 
 
 def format_links(links: Iterable[Link]) -> str:
@@ -22,8 +25,13 @@ def format_links(links: Iterable[Link]) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def parse_links(text: str, *, is_one_based: bool = False) -> tuple[Links, Links]:
+def parse_links(text: str, *, is_one_based: bool = False, option: str = GOLD_FROM_ONE) -> tuple[Links, Links]:
     """Return the sure links of a Pharaoh line (``0-1``) and those that are only possible (``0p1`` or ``0?1``).
+
+    Args:
+        text: the line.
+        is_one_based: words count from 1 in it.
+        option: by which that was said, for messages.
 
     Raises:
         ValueError: a word that is no link, or a 0 where words count from 1; the message says which.
@@ -36,7 +44,7 @@ def parse_links(text: str, *, is_one_based: bool = False) -> tuple[Links, Links]
             raise ValueError(f"`{word}` is no link. Write `source-target`, such as `0-0 1-2`.")
         source, target = int(match[1]) - is_one_based, int(match[3]) - is_one_based
         if source < 0 or target < 0:
-            raise ValueError(f"link {word}: words were said to count from 1. Leave out `--one-based`.")
+            raise ValueError(f"link {word}: words were said to count from 1. Leave out `{option}`.")
         (possible if match[2] in _POSSIBLE else sure).add((source, target))
     return frozenset(sure), frozenset(possible)
 
@@ -48,7 +56,8 @@ def read_alignments(path: Path | str, *, is_one_based: bool = False) -> list[Lin
         DataError: it cannot be read, or a line holds something else.
     """
     place = locate(str(path), Path.cwd())
-    return [frozenset.union(*_parse(text, place, line, is_one_based)) for line, text in numbered_lines(place)]
+    lines = numbered_lines(place)
+    return [frozenset.union(*_parse(text, place, line, is_one_based, LINKS_FROM_ONE)) for line, text in lines]
 
 
 def read_gold(path: Path | str, *, split: str | None = None, is_one_based: bool = False) -> list[GoldLine]:
@@ -82,8 +91,24 @@ def read_gold(path: Path | str, *, split: str | None = None, is_one_based: bool 
     return gold
 
 
-def check_range(links: Links, source: str | None, target: str | None, place: str, line: int) -> None:
+def seem_one_based(alignments: Iterable[Links]) -> bool:
+    """Say whether there are links, and none has the word 0 on either side, as if words counted from 1."""
+    words = [word for links in alignments for link in links for word in link]
+    return bool(words) and 0 not in words
+
+
+def check_range(
+    links: Links, source: str | None, target: str | None, place: str, line: int, *, option: str = GOLD_FROM_ONE
+) -> None:
     """See that links lie within their texts.
+
+    Args:
+        links: counted from 0.
+        source: the text, or None where it is not known.
+        target: likewise.
+        place: where the links stand, for messages.
+        line: likewise.
+        option: which says that they count from 1 there.
 
     Raises:
         DataError: one does not.
@@ -96,7 +121,7 @@ def check_range(links: Links, source: str | None, target: str | None, place: str
         if outside is not None:
             raise DataError(
                 f"link {outside[0]}-{outside[1]} (counted from 0) lies outside the {name}, which has {size} words. "
-                "If the words count from 1 in the file, say `--one-based`.",
+                f"If the words count from 1 in the file, say `{option}`.",
                 place,
                 line,
             )
@@ -128,8 +153,8 @@ def _gold_lines(rows: Iterable[Row], is_one_based: bool) -> Iterator[GoldLine]:
         yield GoldLine(sure, possible, source, target)
 
 
-def _parse(text: str, place: str, line: int, is_one_based: bool) -> tuple[Links, Links]:
+def _parse(text: str, place: str, line: int, is_one_based: bool, option: str = GOLD_FROM_ONE) -> tuple[Links, Links]:
     try:
-        return parse_links(text, is_one_based=is_one_based)
+        return parse_links(text, is_one_based=is_one_based, option=option)
     except ValueError as error:
         raise DataError(str(error), place, line) from None

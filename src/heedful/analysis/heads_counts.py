@@ -230,7 +230,9 @@ def _feature_sums(weights_BHQK: Float[Tensor, "B H Q K"], places: Places) -> Flo
     """Return for each sentence, feature and head the sum over the positions that count."""
     content_weights = weights_BHQK * places.is_content[:, None, None, :]
     largest = content_weights.amax(-1)
-    entropy = torch.special.entr(weights_BHQK).sum(-1)
+    # Local attention may lessen its weights; entropy is of a distribution.
+    shares_BHQK = weights_BHQK / weights_BHQK.sum(-1, keepdim=True).clamp(min=1e-9)
+    entropy = torch.special.entr(shares_BHQK).sum(-1)
     evenness = entropy / places.num_seen.clamp(min=2).log()[:, None]
     best = weights_BHQK.argmax(-1)
     at_end = ~places.is_content[:, None, :].expand(-1, weights_BHQK.shape[1], -1).gather(2, best)

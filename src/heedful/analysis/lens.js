@@ -31,8 +31,9 @@ async function unpack(matrix) {
   return { shape: matrix.shape, numbers, step: Math.max(...scale) };
 }
 
-const SITE_PARTS = ["weights", "norms", "rollout"];
-const NUMBER_PARTS = ["query", "key", "value", "scores", "keep", "context", "share"];
+const SITE_PARTS = ["weights", "norms", "joint_norms", "rollout"];
+const MEASURES = ["weights", "norms", "rollout"];
+const NUMBER_PARTS = ["query", "key", "value", "scores", "keep", "factor", "context", "share"];
 
 /** Return a lens whose matrices are all unpacked. */
 async function unpackLens(lens) {
@@ -52,7 +53,7 @@ async function unpackLens(lens) {
   return { ...lens, heedful: printable(lens.heedful), views: await Promise.all(views) };
 }
 
-/** A rectangle of numbers: what one head did, or the mean of all. */
+/** A rectangle of numbers: what one head did, or all together. */
 class Grid {
   constructor(rows, columns, numbers = new Float32Array(rows * columns), step = 0) {
     Object.assign(this, { rows, columns, numbers, step });
@@ -115,15 +116,22 @@ function headOf(matrix, head) {
   return grid;
 }
 
+/** Return what is measured of all heads together: the mean of weights, the norms of their sum; null where it is not kept. */
+function ofAllHeads(site, measure) {
+  const matrix = measure === "norms" && site.num_heads > 1 ? site.joint_norms : site[measure];
+  return matrix ? headOf(matrix, "mean") : null;
+}
+
 /** Return what a site shows in the present measure and unit, or null where it has nothing of the kind. */
 function gridOf(view, site, head, state) {
   const matrix = site[state.measure];
   const isWhole = state.measure === "rollout";
-  if (!matrix || (!isWhole && (!site.num_heads || (head !== "mean" && head >= site.num_heads)))) return null;
+  if (!isWhole && (!site.num_heads || (head !== "mean" && head >= site.num_heads))) return null;
   const key = `${state.measure} ${isWhole ? 0 : head} ${state.unit}`;
   site.cache ??= new Map();
   if (!site.cache.has(key)) {
-    const grid = headOf(matrix, isWhole ? 0 : head);
+    const grid = head === "mean" || isWhole ? ofAllHeads(site, state.measure) : matrix && headOf(matrix, head);
+    if (!grid) return null;
     const sides = [view.sides[site.queries], view.sides[site.keys]];
     site.cache.set(key, state.unit === "words" ? grid.byWords(...sides) : grid);
   }
@@ -135,8 +143,8 @@ function gridOf(view, site, head, state) {
 const KIND_NAMES = { encoder: "source reads itself", cross: "answer reads source", decoder: "answer reads itself", pooling: "answer reads source" };
 const MEASURE_NAMES = { weights: "weights", norms: "norms", rollout: "rollout" };
 const MEASURE_TITLES = {
-  weights: "Attention weights: how a query shares itself out over the keys. Each row sums to 1.",
-  norms: "Value-weighted norms: the length of what each key adds, ‖α f(x)‖ (Kobayashi et al. 2020). A weight on a short vector counts little.",
+  weights: "Attention weights: how a query shares itself out over the keys. Each row sums to 1; to less where local attention lessens weights away from a centre that it predicts.",
+  norms: "Value-weighted norms: the length of what each key adds, ‖α f(x)‖ (Kobayashi et al. 2020); of all heads together the length of the sum. A weight on a short vector counts little.",
   rollout: "Attention rollout: which inputs a position is made of after all layers so far, residual connections included (Abnar and Zuidema 2020).",
 };
 
@@ -545,10 +553,12 @@ export function followQuery(numbers, head, query) {
   const best = Math.max(...scaled.filter((_, key) => keep[key]));
   const powers = scaled.map((each, key) => (keep[key] ? Math.exp(each - best) : 0));
   const total = powers.reduce((sum, each) => sum + each, 0);
-  const weights = powers.map((each) => (total ? each / total : 0));
+  const shares = powers.map((each) => (total ? each / total : 0));
+  const factor = numbers.factor ? rowOf(numbers.factor, 0, query) : null;
+  const weights = factor ? shares.map((each, key) => each * factor[key]) : shares;
   const context = new Float32Array(numbers.value.shape[2]);
   weights.forEach((weight, key) => rowOf(numbers.value, head, key).forEach((each, index) => (context[index] += weight * each)));
-  return { asked, keep, raw, scaled, weights, context, scale };
+  return { asked, keep, raw, scaled, shares, factor, weights, context, scale };
 }
 
 function numbersPanel(app, view) {
@@ -574,12 +584,15 @@ function numbersPanel(app, view) {
   const share = numbers.share && rowOf(numbers.share, head, query);
   const isProduct = Boolean(numbers.key);
   const width = numbers.value.shape[2];
+  const softmax = found.factor
+    ? `the softmax makes shares that sum to 1; local attention lessens each by how far its key is from the centre that it predicts, a factor of at most 1, so that the weights sum to ${found.weights.reduce((sum, each) => sum + each, 0).toFixed(3)}`
+    : "the softmax makes weights that sum to 1";
   const steps = [
     found.asked && step("Query", `What ‹${queries[query]}› asks for: ${found.asked.length} numbers, a projection of its state.`, vector(app, found.asked)),
     step(isProduct ? "Keys, scores, weights, values" : "Scores, weights, values",
       isProduct
-        ? `Each position offers a key. Query times key, summed, is the raw score; divided by √${found.asked.length} = ${Math.sqrt(found.asked.length).toFixed(2)} it is scaled; the softmax makes weights that sum to 1.`
-        : "The model scores each position; the softmax makes weights that sum to 1; the vectors of the positions are what is weighted.",
+        ? `Each position offers a key. Query times key, summed, is the raw score; divided by √${found.asked.length} = ${Math.sqrt(found.asked.length).toFixed(2)} it is scaled; ${softmax}.`
+        : `The model scores each position; ${softmax}; the vectors of the positions are what is weighted.`,
       numbersTable(app, numbers, head, keys, found, isProduct)),
     step("Weighted sum", `Each value times its weight, added up: ${width} numbers, the context.`, vector(app, context)),
     share && step("New vector", `The context through head ${head}’s part of the output projection: what this head adds to the state of ‹${queries[query]}›, ${share.length} numbers.`, vector(app, share)),
@@ -589,7 +602,7 @@ function numbersPanel(app, view) {
     h("div", { class: "chips", role: "group", "aria-label": "The position that asks" }, chips),
     app.state.head === "mean" && site.num_heads > 1 ? note("Numbers are those of one head: head 0 until you choose another.") : null,
     h("ol", { class: "steps" }, steps),
-    h("p", { class: "note" }, `Computed anew on this page from the model’s ${isProduct ? "queries, keys" : "scores"} and values. The weights that the model recorded differ by at most `
+    h("p", { class: "note" }, `Computed anew on this page from the model’s ${isProduct ? "queries, keys" : "scores"}${found.factor ? ", factors" : ""} and values. The weights that the model recorded differ by at most `
       + `${digits(weightGap)} (the file keeps them to ${digits((site.weights?.step ?? 0) / 2)}), its context by ${digits(gap)}.`));
 }
 
@@ -632,10 +645,11 @@ function numbersTable(app, numbers, head, keys, found, isProduct) {
       isProduct ? strip(numbers.key, "key", key) : null,
       h("td", { class: "number" }, showSmall(found.raw[key])),
       isProduct ? h("td", { class: "number" }, showSmall(found.scaled[key])) : null,
+      found.factor ? [found.shares, found.factor].map((each) => h("td", { class: "number" }, hidden ? "" : each[key].toFixed(3))) : null,
       h("td", { class: "weight" }, hidden ? "hidden" : [h("i", { style: { width: `${(100 * found.weights[key]).toFixed(1)}%` } }), h("span", {}, found.weights[key].toFixed(3))]),
       strip(numbers.value, "value", key, 0.12 + 0.88 * Math.sqrt(found.weights[key])));
   });
-  const heads = ["", isProduct && "key", isProduct ? "query · key" : "score", isProduct && "÷ √width", "softmax", "value, by weight"].filter((each) => each !== false);
+  const heads = ["", isProduct && "key", isProduct ? "query · key" : "score", isProduct && "÷ √width", "softmax", Boolean(found.factor) && "× nearness", Boolean(found.factor) && "weight", "value, by weight"].filter((each) => each !== false);
   spell(found.weights.indexOf(Math.max(...found.weights)));
   return h("div", {}, sum, h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))), h("tbody", {}, rows))));
 }
@@ -664,11 +678,11 @@ function sourcesOf(app, view, positions, name) {
   if (!kind) return h("section", {}, h("h4", {}, "Where it came from"), note("No attention leads to the answer of this model; its heads are at the right."));
   const sites = view.sites.filter((each) => each.kind === kind && each.num_heads);
   const keys = view.sides[sites[0].keys];
-  const methods = ["weights", "norms", "rollout"].map((measure) => {
-    const used = (measure === "rollout" ? sites.slice(-1) : sites).filter((each) => each[measure]);
-    if (!used.length) return null;
+  const methods = MEASURES.map((measure) => {
+    const grids = (measure === "rollout" ? sites.slice(-1) : sites).map((each) => ofAllHeads(each, measure)).filter(Boolean);
+    if (!grids.length) return null;
     const total = new Float32Array(keys.words.length);
-    used.forEach((site) => positions.forEach((position) => headOf(site[measure], measure === "rollout" ? 0 : "mean").row(position).forEach((value, key) => (total[keys.word_of[key]] += value))));
+    grids.forEach((grid) => positions.forEach((position) => grid.row(position).forEach((value, key) => (total[keys.word_of[key]] += value))));
     const sum = total.reduce((a, b) => a + b, 0) || 1;
     return { measure, shares: total.map((each) => each / sum) };
   }).filter(Boolean);
@@ -677,7 +691,7 @@ function sourcesOf(app, view, positions, name) {
   const order = strongest(importance, 12).map(([, word]) => word);
   const rows = order.map((word) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, words[word])),
     methods.map(({ shares }) => h("td", { class: "weight" }, h("i", { style: { width: `${(100 * shares[word]).toFixed(1)}%` } }), h("span", {}, `${Math.round(100 * shares[word])} %`)))));
-  const about = { weights: "mean of all heads", norms: "mean of all heads", rollout: "all layers" };
+  const about = { weights: "mean of heads, sum of layers", norms: "sum of heads, sum of layers", rollout: "through all layers" };
   return h("section", {}, h("h4", {}, `Where ‹${name}› came from`), h("div", { class: "wide" }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", {}), methods.map(({ measure }) => h("th", { scope: "col", title: MEASURE_TITLES[measure] }, MEASURE_NAMES[measure], h("small", {}, about[measure]))))), h("tbody", {}, rows))),
     note(words.length > order.length ? `The ${order.length} strongest of ${words.length} words. ` : "", "Several answers to one question: where they disagree, none is the truth."));
@@ -827,6 +841,11 @@ class App {
     return this.state.form === "both" && !this.hasRoomForBoth ? "matrix" : this.state.form;
   }
 
+  /** How heads are taken together: vectors add up, weights do not. */
+  get together() {
+    return this.state.measure === "norms" ? "sum" : "mean";
+  }
+
   site(view) {
     return view.sites.find((each) => each.kind === this.state.kind && each.layer === this.state.layer);
   }
@@ -842,7 +861,7 @@ class App {
 
   title(view) {
     const site = this.site(view);
-    const which = this.state.measure === "rollout" ? "rollout" : this.state.head === "mean" ? "mean of all heads" : `head ${this.state.head}`;
+    const which = this.state.measure === "rollout" ? "rollout" : this.state.head === "mean" ? `${this.together} of all heads` : `head ${this.state.head}`;
     return site ? `${view.name}, ${site.kind} layer ${site.layer}, ${which}` : view.name;
   }
 
@@ -872,8 +891,8 @@ class App {
     const ofKind = sites.filter((each) => each.kind === kind);
     const layers = [...new Set(ofKind.map((each) => each.layer))].sort((a, b) => a - b);
     const numHeads = Math.max(0, ...ofKind.filter((each) => each.layer === this.state.layer).map((each) => each.num_heads));
-    const heads = [...(tab === "numbers" ? [] : [{ value: "mean", text: "mean" }]), ...Array.from({ length: numHeads }, (_, head) => ({ value: head, text: `${head}` }))];
-    const measures = SITE_PARTS.filter((each) => sites.some((site) => site[each]));
+    const heads = [...(tab === "numbers" ? [] : [{ value: "mean", text: this.together }]), ...Array.from({ length: numHeads }, (_, head) => ({ value: head, text: `${head}` }))];
+    const measures = MEASURES.filter((each) => sites.some((site) => site[each]));
     const isOne = tab !== "heads" && tab !== "why";
     const parts = [];
     if (isOne && kinds.length > 1) parts.push(choice(this, "attention", "kind", kinds.map((each) => ({ value: each, text: each, title: KIND_NAMES[each] }))));

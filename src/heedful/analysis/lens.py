@@ -53,8 +53,10 @@ class LensSite(LensValue):
         head_dim: width of each.
         queries: the side whose positions attend.
         keys: the side whose positions are attended to.
-        weights: softmaxed scores, ``H Q K``; absent where they did not fit into the file.
+        weights: what each key's value is multiplied by, ``H Q K``: softmaxed scores, lessened away from a centre where
+            local attention predicts one; absent where they did not fit into the file.
         norms: lengths of the weighted, transformed values, ``H Q K`` (`lens_norms`); absent likewise.
+        joint_norms: lengths of their sums over the heads, ``1 Q K``; absent likewise, and where one head is all.
         rollout: attention rolled out up to this layer, ``1 Q K`` (`lens_rollout`); absent also where states mix
             positions by other means than attention, as in recurrent models.
     """
@@ -68,12 +70,17 @@ class LensSite(LensValue):
     keys: SideName
     weights: Matrix | None = None
     norms: Matrix | None = None
+    joint_norms: Matrix | None = None
     rollout: Matrix | None = None
 
     def matrix(self, measure: Measure) -> Matrix | None:
         """Return what is measured in one way; None where it is absent."""
         matrices: dict[str, Matrix | None] = {"weights": self.weights, "norms": self.norms, "rollout": self.rollout}
         return matrices[measure]
+
+    def of_all_heads(self, measure: Measure) -> Matrix | None:
+        """Return that whose mean over the first axis is what is measured of all heads together."""
+        return self.joint_norms if measure == "norms" and self.num_heads > 1 else self.matrix(measure)
 
 
 class LensNumbers(LensValue):
@@ -86,6 +93,8 @@ class LensNumbers(LensValue):
         value: ``H K E``.
         scores: as the score gave them, ``H Q K``, where there is no `key`.
         keep: 1 where the query may see the key, ``1 Q K``.
+        factor: what each softmaxed score is multiplied by, ``1 Q K``, where local attention lessens its weights away
+            from a centre; absent where the softmax gives the weights.
         context: the weighted sum of the values, ``H Q E``.
         share: what each head adds to the new vector, its context through its part of the output projection, ``H Q D``;
             absent where there is no such projection, or no room.
@@ -97,6 +106,7 @@ class LensNumbers(LensValue):
     value: Matrix
     scores: Matrix | None = None
     keep: Matrix
+    factor: Matrix | None = None
     context: Matrix
     share: Matrix | None = None
 
@@ -245,7 +255,8 @@ class Lens(LensValue):
 
 
 def _check_shapes(site: LensSite, num_queries: int, num_keys: int) -> None:
-    for matrix, heads in ((site.weights, site.num_heads), (site.norms, site.num_heads), (site.rollout, 1)):
+    measured = ((site.weights, site.num_heads), (site.norms, site.num_heads), (site.joint_norms, 1), (site.rollout, 1))
+    for matrix, heads in measured:
         if matrix is not None and matrix.shape != (heads, num_queries, num_keys):
             raise ValueError(
                 f"a matrix of `{site.path}` has shape {list(matrix.shape)}, but its heads, queries and keys are "

@@ -1,7 +1,7 @@
 """Attention in numbers: what one attention computed, kept exactly, so that a page can follow it step by step.
 
-The page recomputes what follows from what: scores from queries and keys, weights from scores, the context from weights
-and values; and holds the outcome against what the model recorded.
+The page recomputes what follows from what: scores from queries and keys, weights from scores (and the factors of local
+attention), the context from weights and values; and holds the outcome against what the model recorded.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def numbers_of(
     share = None
     if attention is not None and with_share:
         share = transform_values(context, attention)
-    query = points.get("query")
+    query, factor = points.get("query"), points.get("factor")
     return LensNumbers(
         path=site.path,
         query=None if query is None else Matrix.pack(query, "f4"),
@@ -47,6 +47,7 @@ def numbers_of(
         value=Matrix.pack(points["value"], "f4"),
         scores=Matrix.pack(points["scores"], "f4") if key is None else None,
         keep=Matrix.pack(_kept(points["weights"], points["scores"]).float(), "u1"),
+        factor=None if factor is None else Matrix.pack(factor, "f4"),
         context=Matrix.pack(context, "f4"),
         share=None if share is None else Matrix.pack(share, "f4"),
     )

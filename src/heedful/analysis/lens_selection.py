@@ -23,7 +23,8 @@ class Selection:
     Attributes:
         kind: of attention; None takes the nearest to the output.
         layer: from 0; None takes the highest that has heads.
-        head: from 0; None takes the mean over the heads. A rollout has no heads.
+        head: from 0; None takes all together: the mean of their weights, the norms of their sum. A rollout has no
+            heads.
         measure: what the numbers are.
         has_words: between words rather than positions.
     """
@@ -61,7 +62,8 @@ def select(view: LensView, selection: Selection) -> Selected:
     if selection.measure == "rollout" and selection.head is not None:
         raise ConfigError("A rollout is of all heads together, so `--head` does not fit. Leave it out.")
     site = _site(view, selection)
-    matrix = site.matrix(selection.measure)
+    measure = selection.measure
+    matrix = site.of_all_heads(measure) if selection.head is None else site.matrix(measure)
     if matrix is None:
         has = list(measures_of(view))
         raise ConfigError(f"`{site.path}` has no {selection.measure} here. {did_you_mean('', has)}")
@@ -76,7 +78,8 @@ def select(view: LensView, selection: Selection) -> Selected:
             )
         values, title = values[selection.head, None], f"{title}, head {selection.head}"
     else:
-        title += f", mean of {site.num_heads} heads" if site.num_heads > 1 else ""
+        what = "sum" if measure == "norms" else "mean"
+        title += f", {what} of {site.num_heads} heads" if site.num_heads > 1 else ""
     queries, keys = view.sides[site.queries], view.sides[site.keys]
     if selection.has_words:
         values = by_words(values, queries.word_of, keys.word_of)

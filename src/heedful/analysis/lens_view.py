@@ -8,7 +8,7 @@ from torch import Tensor
 from heedful.analysis.lens import LensCauses, LensHead, LensNumbers, LensSide, LensSite, LensView, SideName
 from heedful.analysis.lens_causes import losses_of_silence
 from heedful.analysis.lens_matrix import Code, Matrix
-from heedful.analysis.lens_norms import value_weighted_norms
+from heedful.analysis.lens_norms import joint_norms, value_weighted_norms
 from heedful.analysis.lens_numbers import numbers_of
 from heedful.analysis.lens_rollout import roll_out
 from heedful.analysis.reading import Reading, Side
@@ -106,6 +106,7 @@ def _sites(task: Task, reading: Reading) -> tuple[tuple[LensSite, ...], dict[str
     attentions = task.model.multihead_attentions()
     rollouts = roll_out(maps) if attentions else {}
     num_cells = sum(2 * each.weights.numel() for each in maps) + sum(each.numel() for each in rollouts.values())
+    num_cells += sum(each.weights[0].numel() for each in maps if each.site.num_heads > 1)
     code: Code = "u2" if num_cells <= FINE_CELLS else "u1"
     room = _Room(MATRIX_CHARACTERS)
 
@@ -120,11 +121,14 @@ def _sites(task: Task, reading: Reading) -> tuple[tuple[LensSite, ...], dict[str
         for each in ordered
         if each.site.path in rollouts
     }
-    norms = {}
+    norms, joint = {}, {}
     for each in ordered:
-        values = _point(reading, each.site, "value")
-        measured = value_weighted_norms(each.weights, values, attentions.get(each.site.path))
-        norms[each.site.path] = pack(each.site, measured, "norms")
+        path, values = each.site.path, _point(reading, each.site, "value")
+        if each.site.num_heads > 1:
+            joint[path] = pack(
+                each.site, joint_norms(each.weights, values, attentions.get(path))[None], "norms of all heads"
+            )
+        norms[path] = pack(each.site, value_weighted_norms(each.weights, values, attentions.get(path)), "norms")
     sites = tuple(
         LensSite(
             path=each.site.path,
@@ -136,6 +140,7 @@ def _sites(task: Task, reading: Reading) -> tuple[tuple[LensSite, ...], dict[str
             keys=SIDES[each.site.kind][1],
             weights=weights[each.site.path],
             norms=norms[each.site.path],
+            joint_norms=joint.get(each.site.path),
             rollout=rolled.get(each.site.path),
         )
         for each in maps
@@ -147,7 +152,7 @@ def _point(reading: Reading, site: AttentionSite, name: str) -> Tensor:
     """Return what was recorded at a point in the reading's row, padding cut off: ``H P ..``."""
     num_queries, num_keys = next(each.weights.shape[1:] for each in reading.maps if each.site == site)
     value = reading.recording.points[f"{site.path}.{name}"][reading.row]
-    if name in ("scores", "weights"):
+    if name in ("scores", "weights", "factor"):
         return value[:, :num_queries, :num_keys]
     return value[:, : num_queries if name in ("query", "context") else num_keys]
 
@@ -187,8 +192,8 @@ def _size(numbers: LensNumbers) -> int:
 
 
 def _matrices(numbers: LensNumbers) -> Iterator[Matrix]:
-    fields = (numbers.query, numbers.key, numbers.value, numbers.scores, numbers.keep, numbers.context, numbers.share)
-    return (each for each in fields if each is not None)
+    values = (getattr(numbers, name) for name in LensNumbers.model_fields)
+    return (each for each in values if isinstance(each, Matrix))
 
 
 def _causes(task: Task, reading: Reading) -> LensCauses:

@@ -1,7 +1,8 @@
 """How attention is watched and changed from outside: taps listen at named points, gates scale heads.
 
 A point's name is the path of the layer and what is seen there:
-``encoder.layers.3.self_attention.weights``, also ``.query``, ``.key``, ``.value``, ``.scores``, ``.context``.
+``encoder.layers.3.self_attention.weights``, also ``.query``, ``.key``, ``.value``, ``.scores``, ``.context``,
+and ``.factor`` where local attention lessens its weights.
 Both are values handed down the forward pass; no module remembers them.
 """
 

@@ -40,8 +40,9 @@ def align(
         Path | None, typer.Option(metavar="GOLD", help="Print error rate, precision and recall on gold alignments.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="The gold table's set to take, e.g. trial or test.")] = None,
-    one_based: Annotated[
-        bool, typer.Option("--one-based", help="Words count from 1 in gold alignments and files of alignments.")
+    one_based: Annotated[bool, typer.Option("--one-based", help="Words count from 1 in the gold alignments.")] = False,
+    links_one_based: Annotated[
+        bool, typer.Option("--links-one-based", help="Words count from 1 in the files that --evaluate compares.")
     ] = False,
     reverse: Annotated[
         Path | None,
@@ -59,6 +60,8 @@ def align(
 
     given = paths or []
     _check_flags(given, evaluate, choose, agree=agree, has_gold_options=split is not None or one_based)
+    if links_one_based and (evaluate is None or all(path.is_dir() for path in given or [Path("-")])):
+        raise ConfigError("`--links-one-based` is for files of links. Name some: `--evaluate GOLD FILE`.")
     if reverse is not None and evaluate is not None and not any(path.is_dir() for path in given):
         raise ConfigError("`--reverse` helps a model to align, but only files of alignments are to be evaluated.")
     other = None if reverse is None else runs.load(reverse, settings=settings or [])
@@ -66,7 +69,7 @@ def align(
         gold = runs.read_gold(evaluate, split=split, is_one_based=one_based)
         for path in given or [Path("-")]:
             alignments = runs.load(path, settings=settings or []) if path.is_dir() else path
-            errors = runs.evaluate_alignments(alignments, gold, reverse=other, is_one_based=one_based)
+            errors = runs.evaluate_alignments(alignments, gold, reverse=other, is_one_based=links_one_based)
             values = {"alignments": str(path), **errors.to_values()}
             print(json.dumps(values) if as_json else f"{path}: {errors.to_text()}", flush=True)
         return

@@ -34,11 +34,16 @@ def inspect(
         str | None, typer.Option(help="What it should have written; else its own answer is looked into.")
     ] = None,
     other: Annotated[
-        Path | None, typer.Option("--with", metavar="RUN", help="A second model, side by side in page and JSON.")
+        Path | None,
+        typer.Option(
+            "--with",
+            metavar="RUN",
+            help="A second model, side by side in page and JSON: a run, a bundle, or RUN/checkpoints/step-N.",
+        ),
     ] = None,
     kind: Annotated[Kind | None, typer.Option(help="Of the matrix in terminal and picture: nearest to output.")] = None,
     layer: Annotated[int | None, typer.Option(help="Its layer, from 0; the last when left out.")] = None,
-    head: Annotated[int | None, typer.Option(help="Its head, from 0; the mean when left out.")] = None,
+    head: Annotated[int | None, typer.Option(help="Its head, from 0; all together when left out.")] = None,
     measure: Annotated[Measure, typer.Option(help="Weights, value-weighted norms, or rollout.")] = Measure.weights,
     words: Annotated[bool, typer.Option("--words", help="Between words, not the pieces the model reads.")] = False,
     silence: Annotated[

@@ -1,5 +1,7 @@
 """Attention with one head over vectors as they are: what recurrent decoders and pooling use."""
 
+from dataclasses import replace
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -13,7 +15,8 @@ from heedful.attention.weights import masked_softmax
 class SingleHeadAttention(nn.Module):
     """Score, softmax, weighted sum (Bahdanau et al. 2015, equations 5 and 6), seen by taps as one head.
 
-    The points are ``query``, ``value``, ``scores``, ``weights`` and ``context``, with one head: ``B 1 Q ..``.
+    The points are ``query``, ``value``, ``scores``, ``weights`` and ``context``, with one head: ``B 1 Q ..``; also
+    ``factor`` (``B 1 Q K``), before the weights, where the locality lessens them.
 
     Args:
         score: gives the scores.
@@ -52,6 +55,8 @@ class SingleHeadAttention(nn.Module):
             weights_BQK = masked_softmax(scores_BQK, mask)
         else:
             nearby = _look_around(self.locality, query_BQD, mask, step)
+            if nearby.factor is not None:
+                nearby = replace(nearby, factor=_visit(tap, "factor", nearby.factor))
             weights_BQK = nearby.lessen(masked_softmax(scores_BQK, mask & nearby.mask))
         context_BQD = _visit(tap, "weights", weights_BQK) @ values_BKD
         context_BQD = _visit(tap, "context", context_BQD)

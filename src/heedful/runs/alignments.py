@@ -21,7 +21,15 @@ from heedful.analysis.alignment_choice import (
     default_choice,
 )
 from heedful.analysis.alignment_error import AlignmentErrors, GoldLine, count_errors
-from heedful.analysis.alignment_files import check_range, format_links, read_alignments, read_gold
+from heedful.analysis.alignment_files import (
+    GOLD_FROM_ONE,
+    LINKS_FROM_ONE,
+    check_range,
+    format_links,
+    read_alignments,
+    seem_one_based,
+)
+from heedful.analysis.alignment_files import read_gold as read_gold_file
 from heedful.analysis.word_weights import cross_sites, read_word_weights
 from heedful.core.chunks import chunks
 from heedful.core.config import parse_config
@@ -31,7 +39,7 @@ from heedful.runs.training_run import RUN_LOCK
 from heedful.tasks import Prediction, Task, amend_bundle, find_bundle, open_bundle
 from heedful.tasks.bundle import ALIGNMENT
 from heedful.text.unread import Unread
-from heedful.training import RunFolder
+from heedful.training import RunFolder, run_of_checkpoint
 
 CHUNK_LINES = 256
 AGREEMENT_LINES = 500
@@ -99,6 +107,25 @@ def align_predictions(
         next(links, None)  # lets it report what was too long
 
 
+def read_gold(path: Path | str, *, split: str | None = None, is_one_based: bool = False) -> list[GoldLine]:
+    """Read gold alignments as `heedful.analysis.alignment_files.read_gold` does; tell on stderr if they seem to count
+    from 1 although that was not said.
+    """
+    gold = read_gold_file(path, split=split, is_one_based=is_one_based)
+    if not is_one_based:
+        _tell_base(path, (line.possible for line in gold), GOLD_FROM_ONE)
+    return gold
+
+
+def _tell_base(path: Path | str, alignments: Iterable[Links], option: str) -> None:
+    if seem_one_based(alignments):
+        print(
+            f"heedful: {path}: no link has the word 0, as if words counted from 1 there; they are taken to count from "
+            f"0. If they count from 1, say `{option}`.",
+            file=sys.stderr,
+        )
+
+
 def choose_alignment(model: LoadedModel, gold: Sequence[GoldLine], *, reverse: LoadedModel | None = None) -> Tried:
     """Return the heads, shift, threshold and symmetrisation that do best on gold alignments.
 
@@ -163,11 +190,13 @@ def save_choice(model: LoadedModel, choice: AlignmentChoice, chosen_by: dict[str
 
 
 def saved_choice(model: LoadedModel) -> AlignmentChoice | None:
-    """Return the choice that the model's bundle holds; None if none was made.
+    """Return the choice that the model's bundle holds; None if none was made, as for a checkpoint's weights.
 
     Raises:
         BundleError: it is damaged.
     """
+    if run_of_checkpoint(model.path) is not None:
+        return None
     file = find_bundle(model.path) / ALIGNMENT
     if not file.is_file():
         return None
@@ -237,7 +266,7 @@ def evaluate_alignments(
         alignments: a file or a model.
         gold: see `read_gold`.
         reverse: a model of the other direction, to align together with the model.
-        is_one_based: words count from 1 in the file.
+        is_one_based: words count from 1 in the file, whatever they do in the gold alignments' file.
 
     Raises:
         DataError: a line that is no alignment or whose links lie outside its text, or not as many as gold ones.
@@ -248,7 +277,9 @@ def evaluate_alignments(
     if len(found) != len(gold):
         raise DataError(f"{len(found):,} lines, but there are {len(gold):,} gold ones.", alignments)
     for number, (links, line) in enumerate(zip(found, gold, strict=True), start=1):
-        check_range(links, line.source, line.target, str(alignments), number)
+        check_range(links, line.source, line.target, str(alignments), number, option=LINKS_FROM_ONE)
+    if not is_one_based:
+        _tell_base(alignments, found, LINKS_FROM_ONE)
     return count_errors(found, gold)
 
 

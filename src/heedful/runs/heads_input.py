@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heedful.analysis.alignment_error import GoldLine
-from heedful.analysis.alignment_files import check_range, read_gold
+from heedful.analysis.alignment_files import check_range
 from heedful.analysis.heads import Line
 from heedful.analysis.treebank import Tree, read_treebank
 from heedful.core.errors import ConfigError, DataError
+from heedful.runs.alignments import read_gold
 from heedful.runs.loaded import LoadedModel
 from heedful.runs.streams import check_stdin, open_lines
 

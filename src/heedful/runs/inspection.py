@@ -26,6 +26,7 @@ from heedful.runs.head_names import parse_heads
 from heedful.runs.loaded import LoadedModel, load
 from heedful.tasks.bundle import version
 from heedful.text.unread import Unread
+from heedful.training import run_of_checkpoint
 
 NUM_SILENCED = 6
 """Heads that are silenced without being asked for: of each word the one that did most for it, the strongest first; each
@@ -172,7 +173,7 @@ def inspect(
     """Look into a model while it answers a line.
 
     Args:
-        model: a model, or the path of a run or bundle.
+        model: a model, or the path of a run, of a bundle, or of a checkpoint, ``RUN/checkpoints/step-00001000``.
         source: the line; a language model reads it as its text.
         target: what it should have written (or the label it should have given); absent means its own answer.
         other: a second model to stand beside it.
@@ -210,6 +211,8 @@ def _kind(model: LoadedModel) -> str:
 
 def _name(model: LoadedModel) -> str:
     """Return what a person calls the bundle: the last parts of its path that say anything."""
+    if (run := run_of_checkpoint(model.path)) is not None:
+        return f"{run.name} {model.path.name}"
     path = model.path.resolve()
     return path.parent.name if path.name == "bundle" else path.name
 

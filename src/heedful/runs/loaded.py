@@ -17,6 +17,7 @@ from heedful.runs.facts import RunFacts, info
 from heedful.search.config import AnySearchConfig, BeamConfig, GreedyConfig, LimitsConfig
 from heedful.tasks import Evaluation, Prediction, TargetScore, Task, open_bundle, restore_task
 from heedful.text.unread import Unread
+from heedful.training import load_averaged, run_of_checkpoint
 
 if TYPE_CHECKING:
     from heedful.runs.inspection import Inspection
@@ -119,10 +120,11 @@ class LoadedModel:
 
 
 def load(path: Path | str, *, settings: Iterable[str] = ()) -> LoadedModel:
-    """Open a run or bundle, ready to predict.
+    """Open a run or bundle, ready to predict; or a run as one of its checkpoints has it.
 
     Args:
-        path: a run folder or a bundle folder.
+        path: a run folder, a bundle folder, or a checkpoint, ``RUN/checkpoints/step-00001000``: its weights (averaged
+            where the run averages) in the model of the run's bundle, with the bundle's tokenizers and configuration.
         settings: ``key=value`` on top of its configuration, such as ``search.beam_size=8``. Arithmetic is float32
             unless ``runtime.dtype`` is set here: then the same line gives the same text in any company.
 
@@ -130,7 +132,8 @@ def load(path: Path | str, *, settings: Iterable[str] = ()) -> LoadedModel:
         BundleError: nothing there, or a file is missing or damaged.
         ConfigError: a setting that does not fit.
     """
-    bundle = open_bundle(Path(path))
+    run = run_of_checkpoint(Path(path))
+    bundle = open_bundle(run or Path(path))
     values = own_values(bundle)
     values["runtime"] = {"dtype": "float32", "seed": values.get("runtime", {}).get("seed", 1)}
     config = parse_run(apply_settings(values, settings))
@@ -138,6 +141,8 @@ def load(path: Path | str, *, settings: Iterable[str] = ()) -> LoadedModel:
         torch.set_num_threads(config.runtime.threads)
     device = choose_device(config.runtime.device)
     task = restore_task(config.task, bundle)
+    if run is not None:
+        load_averaged(task.model, Path(path), config.training.averaging)
     task.model.eval()
     return LoadedModel(
         Path(path), config, task.to(device, choose_dtype(config.runtime.dtype, device), config.runtime.seed)

@@ -146,6 +146,11 @@ def find_bundle(path: Path) -> Path:
     Raises:
         BundleError: neither is there.
     """
+    if (path / "state.json").is_file():
+        raise BundleError(
+            f"{path}: a checkpoint, which has the weights alone. Name the run or its bundle here; `predict`, `score`, "
+            "`evaluate`, `inspect` and what else asks a model take a checkpoint."
+        )
     if not path.is_dir():
         restore_folder(path)
     inner = path / "bundle"

@@ -19,6 +19,7 @@ from heedful.training.report import (
     table_section,
     write_report,
 )
+from heedful.training.restored import load_averaged, run_of_checkpoint
 
 __all__ = [
     "ConsoleReporter",
@@ -32,8 +33,10 @@ __all__ = [
     "curves_section",
     "escape",
     "is_first_process",
+    "load_averaged",
     "read_history",
     "resume",
+    "run_of_checkpoint",
     "samples_section",
     "table",
     "table_section",

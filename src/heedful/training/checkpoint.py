@@ -23,7 +23,7 @@ from heedful.core.weights import copy_tensors, find_difference
 from heedful.training.state import State
 
 FORMAT = 1
-_NAME = re.compile(r"step-\d{8,}")
+CHECKPOINT_NAME = re.compile(r"step-\d{8,}")
 _TENSOR_FILES = ("model", "optimizer", "averages")
 
 
@@ -92,7 +92,9 @@ class Checkpoints:
     def list(self) -> list[Path]:
         """Return the whole checkpoints, oldest first."""
         found = self.path.iterdir() if self.path.is_dir() else []
-        return sorted((each for each in found if _NAME.fullmatch(each.name)), key=lambda each: int(each.name[5:]))
+        return sorted(
+            (each for each in found if CHECKPOINT_NAME.fullmatch(each.name)), key=lambda each: int(each.name[5:])
+        )
 
     def last(self) -> Path | None:
         """Return the newest checkpoint, or None."""
