@@ -1,6 +1,5 @@
 """The lens in a browser: seen, pressed and read out; nothing fetched; quick."""
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from tests.chromium import Page, browse, need_chromium
 from heedful.analysis import by_words, read_lines
 from heedful.analysis.lens import Lens, LensHead, LensSide, LensSilence, LensSite, LensView
 from heedful.analysis.lens_matrix import Matrix
-from heedful.analysis.lens_page import lens_page, read_part
+from heedful.analysis.lens_page import lens_page
 from heedful.tasks import Task
 
 pytestmark = pytest.mark.browser
@@ -224,34 +223,6 @@ def test_why_this_word_leads_to_a_new_answer(shown: Page) -> None:
     assert [each.partition("m")[0] for each in shown.texts(".why .columns thead th")][1:3] == ["weights", "nor"]
     assert "the first answer’s log-probability: -9.00" in shown.text(".answers")
     assert shown.texts(".answers del") == ["c"] and shown.texts(".answers ins") == ["b"]
-
-
-def test_a_notebook_silences_heads_while_one_looks(page: Page, lens: Lens, tmp_path: Path) -> None:
-    """The module as anywidget calls it, before it is on the page, with a model that answers."""
-    program = read_part("lens.js").replace("export default", "window.widget =")
-    (tmp_path / "notebook.html").write_text(f'<body><script type="module">{program}</script></body>', "utf-8")
-    page.errors.clear()
-    page.open(f"file://{tmp_path / 'notebook.html'}", ready="window.widget")
-    page.evaluate(
-        f"""(() => {{
-        const lens = {json.dumps(lens.to_values())}; let heard; lens.views[0].silenced = [];
-        const answer = (heads) => ({{ heads, text: "new", words: ["new"], log_prob: -3 }});
-        const send = ({{ id, view, heads }}) => {{ window.asked = [view, heads];
-          heard({{ id, answer: answer(heads.map(([path, head]) => ({{ path, head }}))) }}) }};
-        const model = {{ get: () => lens, on: (_, f) => (heard = f), off: () => (window.left = 1), send }};
-        const el = document.createElement("div"); window.leave = widget.render({{ model, el }});
-        document.body.append(el) }})()"""
-    )
-    page.wait("document.querySelector('[data-ready]')")
-    page.click("[data-focus=tab-why]")
-    page.click("[data-focus^=silence-]")
-    page.wait("document.querySelector('.answer[data-on]')")
-    assert page.texts(".answer[data-on] ins") == ["new"]
-    index, ((path, head),) = page.evaluate("window.asked")
-    assert index == 0 and head < lens.views[0].site(path).num_heads
-    page.evaluate("window.leave()")
-    page.wait("window.left")
-    assert page.errors == []
 
 
 CONTRAST = """(() => {

@@ -147,6 +147,13 @@ def test_a_notebook_s_widget_answers(seen: runs.Inspection) -> None:
         widget._handle_custom_msg({"id": "a", "view": 0, "heads": heads}, [])
     assert sent[0] == {"id": "a", "answer": seen.lens.views[0].silenced[1].model_dump(mode="json")}
     assert "has no head 9" in str(sent[1]["error"]) and sent[2]["error"]
+
+    def fail(heads: object, view: int) -> None:
+        raise RuntimeError("out of memory")
+
+    widget._silence = fail
+    widget._handle_custom_msg({"id": "b", "view": 0, "heads": []}, [])
+    assert sent[3] == {"id": "b", "error": "out of memory"}
     bundle = seen._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in (bundle[0] if isinstance(bundle, tuple) else bundle)
 

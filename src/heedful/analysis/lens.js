@@ -263,8 +263,10 @@ function fill(element, properties, children) {
   return element;
 }
 
+/** A notebook gives every widget a module of its own, and all of them share one document and one kernel. */
+const MODULE = Math.random().toString(36).slice(2, 10);
 let numElements = 0;
-const freshId = (name) => `heedful-${name}-${(numElements += 1)}`;
+const freshId = (name) => `heedful-${MODULE}-${name}-${(numElements += 1)}`;
 
 /** A choice of a few, as radio buttons in a row; on a narrow screen as a list that unfolds. */
 function choice(app, label, key, options) {
@@ -721,14 +723,14 @@ function causesOf(app, view, positions, name) {
 
 function answersOf(app, view) {
   const mine = app.live.get(view) ?? [];
-  const isSame = (each) => each.text === view.target_text;
+  const isSame = (each) => each.text === view.target_text && !each.told;
   const answers = [...mine, ...view.silenced.filter((each) => !isSame(each)), ...view.silenced.filter(isSame)];
   if (!answers.length) return null;
   const before = view.sides.answer ? view.sides.answer.words : view.target_text.split(/\s+/).filter(Boolean);
   const rows = answers.map((each) => {
     const heads = each.heads.map(({ path, head }) => headName(path, head, view)).join(", ");
     const isChosen = app.state.silenced === heads;
-    return h("div", { class: "answer", "data-on": isChosen }, h("dt", {}, `without ${heads}`), h("dd", {}, isSame(each) ? h("em", {}, "the same answer") : difference(before, each.words),
+    return h("div", { class: "answer", "data-on": isChosen }, h("dt", {}, `without ${heads}`), h("dd", {}, each.told ? h("em", {}, each.told) : isSame(each) ? h("em", {}, "the same answer") : difference(before, each.words),
       h("small", {}, ` the first answer’s log-probability: ${each.log_prob.toFixed(2)}`)));
   });
   const whole = view.causes ? view.causes.log_probs.reduce((a, b) => a + b, 0) : null;
@@ -769,6 +771,12 @@ function usualUnit(view) {
   return pieces.length > 2.5 * words.length ? "pieces" : "words";
 }
 
+/** Which colours a notebook has; a page has none but the system's. */
+const surroundings = () => ({ true: "light", false: "dark" })[document.body.dataset.jpThemeLight] ?? "auto";
+
+/** How long a model may answer before a person is told what could be wrong. */
+const PATIENCE_MS = 15000;
+
 class App {
   constructor(root, lens, options) {
     Object.assign(this, { root, lens, options, live: new Map() });
@@ -783,9 +791,11 @@ class App {
     this.media = matchMedia("(prefers-color-scheme: dark)");
     this.render = this.render.bind(this);
     this.media.addEventListener("change", this.render);
+    this.notebook = new MutationObserver(this.render);
+    this.notebook.observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
     let width = root.clientWidth;
     this.observer = new ResizeObserver(() => {
-      if (Math.abs(root.clientWidth - width) > 8) { width = root.clientWidth; this.render(); }
+      if (root.clientWidth && Math.abs(root.clientWidth - width) > 8) { width = root.clientWidth; this.render(); }
     });
     this.observer.observe(root);
     this.unpainted = new Map();
@@ -798,7 +808,9 @@ class App {
   }
 
   destroy() {
+    this.isGone = true;
     this.media.removeEventListener("change", this.render);
+    this.notebook.disconnect();
     this.observer.disconnect();
     this.watcher.disconnect();
     this.root.replaceChildren();
@@ -865,22 +877,35 @@ class App {
     return site ? `${view.name}, ${site.kind} layer ${site.layer}, ${which}` : view.name;
   }
 
-  async silence(view, heads) {
-    const matches = (each) => each.heads.length === heads.length && each.heads.every(({ path, head }, index) => path === heads[index][0] && head === heads[index][1]);
-    const named = heads.map(([path, head]) => headName(path, head, view)).join(", ");
-    const list = this.live.get(view) ?? [];
-    if (!view.silenced.some(matches) && !list.some(matches)) {
-      this.say("The model is answering …");
-      try {
-        const answer = await this.options.silence(this.lens.views.indexOf(view), heads);
-        this.live.set(view, [answer, ...list]);
-      } catch (error) {
-        this.say(`No answer: ${error.message}`);
-        return;
-      }
+  /** Show the answer with heads silent; the model is asked where nothing holds it. */
+  silence(view, heads) {
+    const isOf = (each) => each.heads.length === heads.length && each.heads.every(({ path, head }, index) => path === heads[index][0] && head === heads[index][1]);
+    const isKnown = view.silenced.some(isOf) || this.live.get(view)?.some((each) => isOf(each) && !each.isRefused);
+    if (!isKnown) {
+      const others = (this.live.get(view) ?? []).filter((each) => !isOf(each));
+      const asked = { heads: heads.map(([path, head]) => ({ path, head })), told: "The model is answering …" };
+      this.live.set(view, [asked, ...others]);
+      this.await(asked, this.options.silence(this.lens.views.indexOf(view), heads));
     }
-    this.set({ silenced: named });
+    this.set({ silenced: heads.map(([path, head]) => headName(path, head, view)).join(", ") });
     this.root.querySelector(".answer[data-on]")?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Put into what was asked what came of it. A kernel that was restarted never answers. */
+  async await(asked, promise) {
+    const tell = (changes) => {
+      Object.assign(asked, changes);
+      if (!this.isGone) this.render();
+    };
+    const late = setTimeout(() => tell({ told: "No answer yet. Its kernel may be busy. If it was restarted, run the cell again." }), PATIENCE_MS);
+    try {
+      const answer = await promise;
+      tell({ ...answer, told: null });
+    } catch (error) {
+      tell({ told: `No answer: ${error.message}`, isRefused: true });
+    } finally {
+      clearTimeout(late);
+    }
   }
 
   controls() {
@@ -934,7 +959,8 @@ class App {
   render() {
     const { root, state } = this;
     const focus = root.contains(document.activeElement) ? document.activeElement.dataset?.focus ?? document.activeElement.getAttribute("data-focus") : null;
-    root.dataset.theme = state.theme;
+    root.dataset.theme = state.theme === "auto" ? surroundings() : state.theme;
+    root.dataset.room = this.isNarrow ? "narrow" : root.clientWidth > 900 ? "wide" : "middle";
     this.watcher.disconnect();
     this.unpainted.clear();
     this.colors = ramp(root, "--ramp");
@@ -967,6 +993,15 @@ export async function mount(root, lens, options = {}) {
   return app;
 }
 
+const OWN_KEYS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown", "Enter", " "];
+
+/** A notebook in command mode would move between its cells, or edit one, on keys that the lens acts upon. */
+function keepKeys(event) {
+  const isPlain = !(event.ctrlKey || event.metaKey || event.altKey || event.shiftKey);
+  const isTyped = event.target.matches("select") && event.key.length === 1;
+  if (isPlain && (isTyped || OWN_KEYS.includes(event.key))) event.stopPropagation();
+}
+
 /** For notebooks: anywidget hands over a model whose `lens` is the value, and which answers messages. */
 function render({ model, el }) {
   const waiting = new Map();
@@ -982,7 +1017,7 @@ function render({ model, el }) {
     waiting.set(id, { resolve, reject });
     model.send({ id, view, heads });
   });
-  const place = h("div");
+  const place = h("div", { onkeydown: keepKeys });
   el.append(place);
   const mounted = mount(place, model.get("lens"), { silence });
   return () => {

@@ -37,5 +37,5 @@ class LensWidget(anywidget.AnyWidget):
             heads = [(str(path), int(head)) for path, head in message["heads"]]
             answer = self._silence(heads, int(message["view"]))
             self.send({"id": message.get("id"), "answer": answer.model_dump(mode="json")})
-        except (HeedfulError, LookupError, TypeError, ValueError) as error:
+        except (HeedfulError, LookupError, RuntimeError, TypeError, ValueError) as error:
             self.send({"id": message.get("id"), "error": str(error)})
