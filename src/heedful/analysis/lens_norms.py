@@ -4,8 +4,8 @@ A weight alone says little where the value it multiplies is short. ``f(x)`` is w
 value, through the head's part of the output projection: ``f(x) = (x W_V + b_V) W_O`` (equation 4). For attention with
 one head over vectors as they are (recurrent decoders, pooling), ``f`` is the identity.
 
-All heads together add ``sum_h a_h f_h(x)``, so the norm of a whole layer is the length of that sum, as in the code that
-the authors published; not a mean of lengths, for what heads add may cancel out.
+All heads together add ``sum_h a_h f_h(x)``, so the norm of a whole layer is the length of that sum; not a mean of
+lengths, for what heads add may cancel out.
 """
 
 import torch
