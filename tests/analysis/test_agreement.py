@@ -20,6 +20,7 @@ from heedful.core.errors import RequestError
 from heedful.core.symbols import UNK_ID
 from heedful.core.types import Batch
 from heedful.layers.embedding import InputEmbedding
+from heedful.pruning.removal import reduce_task
 from heedful.tasks.task import Task
 
 LABELS = {"data": {"train": {"kind": "tsv", "path": "x", "source": "s", "label": "t"}}}
@@ -165,3 +166,19 @@ def test_which_attention_is_compared() -> None:
     for task in (task_of(fixed), task_of(pooled, "classification", **LABELS)):
         with pytest.raises(RequestError, match="no attention from its output to what it reads"):
             explaining_site(task.model)
+
+
+def test_a_pruned_model_is_compared_by_the_same_kind_of_attention_or_not_at_all() -> None:
+    """An encoder-decoder that has heads in its decoder alone is no language model."""
+    task = read("transformer")[0]
+    paths = [each.path for each in task.model.attention_sites()]
+    across = [each for each in paths if each.endswith("cross_attention")]
+    last = reduce_task(task, {across[-1]: ()})
+    assert explaining_site(last.model).path == across[0]
+    others = [each for each in paths if "self_attention" not in each or "encoder" in each]
+    with pytest.raises(RequestError, match="every cross head was pruned away"):
+        explaining_site(reduce_task(task, dict.fromkeys(others, ())).model)
+    writer = read("writer")[0]
+    gone = [each.path for each in writer.model.attention_sites()]
+    with pytest.raises(RequestError, match="every decoder head was pruned away"):
+        explaining_site(reduce_task(writer, dict.fromkeys(gone, ())).model)

@@ -20,6 +20,7 @@ from heedful.core.config import parse_config
 from heedful.core.errors import RequestError
 from heedful.core.types import Batch
 from heedful.models.interfaces import AttentionSite
+from heedful.pruning.removal import reduce_task
 from heedful.tasks import TASKS, Task, task_class
 from heedful.text import Codec, LabelSet
 
@@ -176,6 +177,52 @@ def test_the_rarest_token(transformer: Task, monkeypatch: pytest.MonkeyPatch) ->
     assert unasked[0].score("rare token") is None
 
 
+def test_a_writer_looks_back_at_the_rarest_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A language model is asked from the rarest token on, where it sees another one too."""
+    monkeypatch.setattr("heedful.analysis.heads_counts.COMMON_TOKENS", 4)
+    writer = task_of({**SIZES, "kind": "transformer_language_model", "num_layers": 1}, "language_modelling")
+    texts = ["die katze sieht die owl owl", "hund ein die", "die die"]
+    frequencies = torch.zeros(writer.codec.target_size, dtype=torch.long)
+    for word, count in {"die": 90, "ein": 80, "katze": 70, "sieht": 60, "owl": 3, "hund": 2}.items():
+        (index,) = writer.codec.target_symbols(word)
+        frequencies[index] = count
+
+    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
+        weights = torch.zeros(site.num_heads, queries, keys)
+        for query in range(queries):
+            weights[0, query, {0: 5, 1: 1, 2: 1}[line] if query >= 5 or line else 0] = 1.0  # BOS is at 0
+            weights[1, query, query] = 1.0
+            weights[2, query, 0], weights[2, query, min(query, 1)] = 0.6, 0.4  # BOS is left out
+        return weights
+
+    lines = [Line(None, text) for text in texts]
+    sharp, newest, first = survey(writer, lines, make, monkeypatch, frequencies=frequencies)
+    # Both "owl" of the first line; "ein" and "die" after "hund", which sees nothing but itself; the third has none.
+    assert score(sharp, "rare token").cases == 4
+    assert score(sharp, "rare token").share.value == 1.0
+    assert score(newest, "rare token").share.value == 2 / 4
+    assert score(first, "rare token").share.value == 2 / 4
+    assert score(sharp, "rare token").chance == pytest.approx((1 / 5 + 2 / 6 + 1 / 2 + 1 / 3) / 4)
+    # At itself twice; one back from the second "owl" and from "ein"; two back once.
+    assert (score(sharp, "rare token").baseline, score(sharp, "rare token").baseline_offset) == (2 / 4, 0)
+
+
+def test_a_rarest_token_beyond_the_window_is_no_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.analysis.heads_counts.COMMON_TOKENS", 4)
+    task = task_of({**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 1})
+    frequencies = torch.full((task.codec.source_size,), 9)
+    frequencies[task.codec.encode_source("owl")[0]] = 3
+
+    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
+        return torch.ones(site.num_heads, queries, keys) / keys
+
+    lines = [Line("the big cat sees the rare owl now", "hund"), Line("owl", "hund")]
+    card = survey(task, lines, make, monkeypatch, frequencies=frequencies)[0]
+    assert score(card, "rare token").cases == 3  # it, and the words beside it; where it stands alone there is no choice
+    assert score(card, "rare token").chance == pytest.approx((1 / 3 + 1 / 3 + 1 / 2) / 3)
+    assert score(card, "rare token").baseline == pytest.approx(1 / 3)
+
+
 def conllu(rows: list[tuple[str, int, str]]) -> str:
     return "".join(f"{i}\t{w}\t_\t_\t_\t_\t{h}\t{r}\t_\t_\n" for i, (w, h, r) in enumerate(rows, start=1)) + "\n"
 
@@ -250,6 +297,21 @@ def test_a_head_that_follows_the_tree_is_syntactic(
     assert near.share == far.share == 1.0
     assert score(back, "nsubj: head → dependent").share.value == 1.0
     assert score(back, "obj: dependent → head").share.value == 0.0
+
+
+def test_trees_of_a_source_are_not_asked_of_a_decoder(
+    transformer: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without encoder heads nobody can answer: the places of source words are those of other words in a target."""
+    (tmp_path / "t.conllu").write_text(TREES, "utf-8")
+    trees = read_treebank(tmp_path / "t.conllu")
+    lines = [replace(line, tree=tree) for line, tree in zip(lines_of(), trees, strict=True)]
+    encoder = [each.path for each in transformer.model.attention_sites() if each.kind == "encoder"]
+    pruned = reduce_task(transformer, dict.fromkeys(encoder, ()))
+    cards = survey(pruned, lines, moving(-1, 1, 0), monkeypatch)
+    assert {each.kind for each in cards} == {"decoder", "cross"}
+    assert not [each.name for card in cards for each in card.scores if each.family == "syntactic"]
+    assert score(cards_of(cards, "decoder")[0], "previous target word").cases == 8  # what it was asked before
 
 
 def test_a_head_of_many_is_right_at_any(transformer: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

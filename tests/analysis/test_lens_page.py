@@ -15,6 +15,7 @@ from heedful.analysis import by_words, read_lines
 from heedful.analysis.lens import Lens, LensHead, LensSide, LensSilence, LensSite, LensView
 from heedful.analysis.lens_matrix import Matrix
 from heedful.analysis.lens_page import lens_page
+from heedful.pruning.removal import reduce_task
 from heedful.tasks import Task
 
 pytestmark = pytest.mark.browser
@@ -223,6 +224,17 @@ def test_why_this_word_leads_to_a_new_answer(shown: Page) -> None:
     assert [each.partition("m")[0] for each in shown.texts(".why .columns thead th")][1:3] == ["weights", "nor"]
     assert "the first answer’s log-probability: -9.00" in shown.text(".answers")
     assert shown.texts(".answers del") == ["c"] and shown.texts(".answers ins") == ["b"]
+
+
+def test_without_cross_heads_no_word_is_led_back_to_others_of_the_answer(
+    page: Page, task: Task, tmp_path: Path
+) -> None:
+    across = [each.path for each in task.model.attention_sites() if each.kind == "cross"]
+    pruned = reduce_task(task, dict.fromkeys(across, ()))
+    show(page, Lens(heedful="1", views=(view(pruned, SOURCE, TARGET),)), tmp_path)
+    page.click("[data-focus=tab-why]")
+    assert "No attention leads to the answer of this model" in page.text(".why .columns")
+    assert page.errors == []
 
 
 CONTRAST = """(() => {

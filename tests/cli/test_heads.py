@@ -76,7 +76,9 @@ def test_cards_on_the_terminal_as_a_page_and_as_json(
 ) -> None:
     page, table = tmp_path / "heads.html", tmp_path / "heads.json"
     assert run(reverser, "--text", words, "--html", page, "--json", table) == 0
-    assert re.search(r"^encoder\.0:0 +\d\.\d\d +\d\.\d\d  ", run.out, re.MULTILINE)
+    figure = r"\d\.\d\d"
+    row_of_head = rf"^encoder\.0:0 +{figure} \({figure} to {figure}\) +{figure} +{figure}  "
+    assert re.search(row_of_head, run.out, re.MULTILINE)
     assert "token frequencies: " in run.out and "lines of the training data" in run.out
     assert "targets: the model's own" in run.out
     values = json.loads(table.read_text())["bundles"][0]
@@ -115,7 +117,9 @@ def test_what_heads_are_worth(run: Terminal, reverser: Path, words: Path, tmp_pa
     page, table = tmp_path / "heads.html", tmp_path / "heads.json"
     assert run(reverser, "--text", words, "--target", targets, "--importance", "--html", page, "--json", table) == 0
     assert re.search(
-        r"^head +confidence +evenness +loss \+ +score - +gradient +relevance +roles$", run.out, re.MULTILINE
+        r"^head +confidence, 95 % +entropy, nats +evenness +loss \+ +score - +gradient +relevance +roles$",
+        run.out,
+        re.MULTILINE,
     )
     assert "what heads are worth: 4 lines; BLEU, greedy search: " in run.out
     for head in json.loads(table.read_text())["bundles"][0]["heads"]:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from tests.analysis.test_reading import SIZES, task_of
+
 from heedful import runs
+from heedful.pruning.removal import reduce_task
 from heedful.runs.attending import picture_of
 
 
@@ -19,3 +22,11 @@ def test_a_picture_has_a_row_for_each_symbol_and_its_rows_sum_to_one(reverser: P
     assert picture is not None
     assert picture.queries == ["a", "c", "b", "a", "</s>"] and picture.keys == ["a", "b", "c", "a", "</s>"]
     assert picture.weights.sum(dim=1).tolist() == [1.0] * 5 or (picture.weights.sum(dim=1) - 1).abs().max() < 1e-5
+
+
+def test_an_encoder_decoder_is_shown_by_its_cross_attention_or_not_at_all() -> None:
+    task = task_of({**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 2})
+    across = [each.path for each in task.model.attention_sites() if each.kind == "cross"]
+    picture = picture_of(reduce_task(task, {across[-1]: ()}), "ab")
+    assert picture is not None and len(picture.keys) == 3  # the source's two letters and its end
+    assert picture_of(reduce_task(task, dict.fromkeys(across, ())), "ab") is None

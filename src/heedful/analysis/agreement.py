@@ -80,15 +80,22 @@ def explaining_site(model: Model) -> AttentionSite:
     """Return the attention nearest to the output that tells which input it looks at.
 
     Raises:
-        RequestError: the model has none.
+        RequestError: the model has none, or no head is left in it.
     """
-    sites = [each for each in model.attention_sites() if each.num_heads]
+    sites = model.attention_sites()
     for kind in ("cross", "pooling", "decoder", "encoder"):
         if isinstance(model, Generates) and kind in ("pooling", "encoder"):
             continue
         found = [each for each in sites if each.kind == kind]
-        if found and (kind != "decoder" or len(found) == len(sites)):
-            return found[-1]
+        if not found or (kind == "decoder" and len(found) < len(sites)):
+            continue
+        with_heads = [each for each in found if each.num_heads]
+        if with_heads:
+            return with_heads[-1]
+        raise RequestError(
+            f"every {kind} head was pruned away, and those are what leads from the output to what the model reads. "
+            "Name the model before."
+        )
     raise RequestError(
         "The model has no attention from its output to what it reads, so there is nothing to compare. Name a run whose "
         "model has one: an encoder-decoder or a classifier with attention, a Transformer."

@@ -43,7 +43,6 @@ from heedful.analysis.locating import locate_words
 from heedful.analysis.reading import Reading, Side, read_batches
 from heedful.analysis.treebank import Tree
 from heedful.core.errors import RequestError
-from heedful.models.interfaces import AttentionSite
 from heedful.tasks.task import Task
 from heedful.text.unread import Unread
 
@@ -84,7 +83,8 @@ def survey_heads(
     Args:
         task: the model with its tokenizers.
         lines: what it reads.
-        frequencies: how often each source symbol occurs, best in the training data; None: no rare-token role.
+        frequencies: how often each symbol of the source, or of a language model's text, occurs, best in the training
+            data; None: no rare-token role.
         min_cases: of fewer no role comes, and relations with fewer are not asked about.
         unread: collects the lines that were not read whole.
 
@@ -99,17 +99,20 @@ def survey_heads(
             "the model has no attention, so there is no head to give a role to. Try a Transformer, or a recurrent "
             "model with `model.attention`."
         )
-    counter = HeadCounter(sites, _questions(sites, lines, min_cases), frequencies)
+    counter = HeadCounter(sites, _questions(task, lines, min_cases), frequencies)
     pairs = [(each.source, each.target) for each in lines]
     for batch in read_batches(task, pairs, unread=unread):
         counter.add(batch, [_words(task, reading, lines[reading.line]) for reading in batch])
     return [card for site in counter.sites for card in _cards(site, counter.kinds[site.site.kind], min_cases)]
 
 
-def _questions(sites: Sequence[AttentionSite], lines: Sequence[Line], min_cases: int) -> list[Question]:
-    kinds = {each.kind for each in sites}
+def _questions(task: Task, lines: Sequence[Line], min_cases: int) -> list[Question]:
+    """Return what is asked. A tree is of what the model reads: of a source, whether heads are left that read it or not.
+
+    Were it asked of a decoder that writes something else, its words would be counted off on another text.
+    """
     has_gold = any(each.gold is not None for each in lines)
-    syntax: View = "encoder" if "encoder" in kinds else "reading"
+    syntax: View = "reading" if task.codec.source is None else "encoder"
     views: tuple[View, ...] = ("predicting", "cross")
     return [
         *syntactic_questions([each.tree for each in lines], syntax, min_cases),

@@ -47,6 +47,13 @@ class ByDistance:
     baseline: float
     chance: float
 
+    @property
+    def span(self) -> str:
+        """Return the distances as text."""
+        if self.last is None:
+            return f"{self.first} and more"
+        return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
+
 
 @dataclass(frozen=True)
 class Score:

@@ -63,10 +63,11 @@ class Places:
 
     @cached_property
     def eligible(self) -> list[Bool[Tensor, "B Q"]]:
-        """For each feature the queries that count."""
+        """For each feature the queries that count; for the rarest token those that see it beside another token."""
         has_choice = self.asks & (self.num_seen > 1)
-        sees_content = self.asks & (self.seen & self.is_content[:, None, :]).any(-1)
-        for_rare = self.asks & self.rarest.any(1, keepdim=True)
+        num_content = (self.seen & self.is_content[:, None, :]).sum(-1)
+        sees_content = self.asks & (num_content > 0)
+        for_rare = self.asks & (num_content > 1) & (self.seen & self.rarest[:, None, :]).any(-1)
         moves = [self._can_move(offset, has_choice) for offset in OFFSETS]
         return [sees_content, self.asks, has_choice, has_choice, for_rare, *moves]
 
@@ -126,7 +127,8 @@ class HeadCounter:
     Args:
         sites: the model's attentions; those without heads are left out.
         questions: asked of words.
-        frequencies: how often each source symbol occurs in the training data, for the rare-token role; None leaves it.
+        frequencies: how often each symbol of the source, or of a language model's text, occurs in the training data,
+            for the rare-token role; None leaves it.
     """
 
     def __init__(
@@ -175,7 +177,8 @@ class HeadCounter:
         batch = readings[0].recording.batch
         asks, is_content = (each.cpu() for each in content_places(batch, kind))
         rarest = torch.zeros_like(is_content)
-        if self.frequencies is not None and self.is_common is not None and kind in ("encoder", "cross"):
+        with_rarest = ("decoder",) if batch.source is None else ("encoder", "cross")
+        if self.frequencies is not None and self.is_common is not None and kind in with_rarest:
             rarest = _rarest([each.keys(kind) for each in readings], is_content, self.frequencies, self.is_common)
         seen = _seen(batch, kind, asks.shape[1], self.windows[kind])
         return Places(asks, seen, is_content, rarest, is_ordered=kind != "pooling")
@@ -221,7 +224,8 @@ def _feature_chance(places: Places) -> Float[np.ndarray, " F"]:
 
 
 def _rare_offsets(places: Places) -> Counter[int]:
-    _, query, key = (places.asks[:, :, None] & places.seen & places.rarest[:, None, :]).nonzero(as_tuple=True)
+    counts_BQ = places.eligible[FEATURES.index(RARE)]
+    _, query, key = (counts_BQ[:, :, None] & places.seen & places.rarest[:, None, :]).nonzero(as_tuple=True)
     offsets, counts = np.unique((key - query).numpy(), return_counts=True)
     return Counter(dict(zip(offsets.tolist(), counts.tolist(), strict=True)))
 

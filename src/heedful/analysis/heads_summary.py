@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.analysis.bootstrap import Estimate
-from heedful.analysis.heads_card import HeadCard, Score, offset_name, plain
+from heedful.analysis.heads_card import ByDistance, HeadCard, Score, offset_name, plain
 from heedful.analysis.heads_counts import RARE, SINK
-from heedful.analysis.heads_questions import ALIGNED, COPY, PREVIOUS, SHIFTED
+from heedful.analysis.heads_questions import ALIGNED, COPY, DOWN, PREVIOUS, SHIFTED, UP
 
 MAIN_RELATIONS = ("nsubj", "obj", "amod", "advmod")
 """Those of Voita et al. (2019, section 5.2); ``dobj`` of older treebanks is ``obj`` today."""
+
+MAIN_QUESTIONS = tuple(f"{relation}: {way}" for relation in MAIN_RELATIONS for way in (UP, DOWN))
+"""Each direction by itself, for its baseline is another."""
 
 MANY_KINDS = ("encoder", "decoder", "cross", "pooling")
 SHOWN_ROLES = 3
@@ -80,16 +83,12 @@ def summary_rows(report: HeadsReport) -> list[tuple[str, str]]:
     rows.append(("nearly uniform heads", _count([each for each in report.cards if each.is_nearly_uniform])))
     rows.append(("encoder heads on the sink", _count(report.with_role("encoder", SINK.__eq__))))
     rows.append(("cross heads on the sink", _count(report.with_role("cross", SINK.__eq__))))
-    rows.append(("rare-token head of the encoder", _best(report, RARE, "encoder")))
-    for relation in MAIN_RELATIONS:
-        heads = {card.name for card in report.cards if any(_is_about(name, relation) for name in card.roles)}
-        ways = [name for card in report.cards[:1] for name in _relation_names(report, relation)]
-        best = max(
-            (one for name in ways if (one := report.best(name)) is not None),
-            key=lambda each: each[1].gain,
-            default=None,
-        )
-        rows.append((f"{relation} heads", f"{len(heads)}; {_describe(best)}" if best else "not measured"))
+    reader = "encoder" if report.best(RARE, "encoder") else "decoder"
+    rows.append(("rare-token head of self-attention", _best(report, RARE, reader)))
+    for name in MAIN_QUESTIONS:
+        heads = [card for card in report.cards if name in card.roles]
+        best = report.best(name)
+        rows.append((name, f"{_count(heads)}; most: {_describe(best)}" if best else "not measured"))
     for name, kind in ((PREVIOUS, "decoder"), (COPY, "cross"), (ALIGNED, "cross"), (SHIFTED, "cross")):
         rows.append((f"best for {name}", _best(report, name, kind)))
     return rows
@@ -103,14 +102,6 @@ def _nearest(cards: Sequence[HeadCard], offset: int) -> str:
 
 def _at(offset: int) -> str:
     return "at themselves" if offset == 0 else offset_name(offset)
-
-
-def _is_about(name: str, relation: str) -> bool:
-    return name.startswith(f"{relation}: ")
-
-
-def _relation_names(report: HeadsReport, relation: str) -> list[str]:
-    return sorted({score.name for card in report.cards for score in card.scores if _is_about(score.name, relation)})
 
 
 def _count(cards: Sequence[HeadCard]) -> str:
@@ -130,8 +121,17 @@ def _describe(found: tuple[HeadCard, Score]) -> str:
 def describe_share(score: Score) -> str:
     """Return a score as text: the share, its interval, and what to hold it against."""
     share = score.share
-    against = f"chance {score.chance:.0%}" if score.baseline is None else f"baseline {score.baseline:.1%}"
-    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}, {against})"
+    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}, {describe_marks(score)})"
+
+
+def describe_marks(score: Score | ByDistance) -> str:
+    """Return baseline, where there is one, and chance as text."""
+    return ("" if score.baseline is None else f"baseline {score.baseline:.1%}, ") + f"chance {score.chance:.1%}"
+
+
+def describe_estimate(found: Estimate) -> str:
+    """Return a figure of a head with its interval."""
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
 def format_report(report: HeadsReport) -> str:
@@ -142,15 +142,32 @@ def format_report(report: HeadsReport) -> str:
         f"{report.bundle}: {len(report.cards)} heads over {report.num_lines:,} lines; targets: {report.targets}; "
         f"token frequencies: {report.frequencies}",
         "",
-        f"{'head':14} {'confidence':>10} {'evenness':>8}{worth}  roles",
+        f"{'head':14} {'confidence, 95 %':>19} {'entropy, nats':>13} {'evenness':>8}{worth}  roles",
     ]
     for card in report.cards:
-        figures = f"{_figure(card.confidence):>10} {_figure(card.evenness):>8}{_worth(card)}"
+        confidence = "-" if card.confidence is None else describe_estimate(card.confidence)
+        figures = f"{confidence:>19} {_figure(card.entropy):>13} {_figure(card.evenness):>8}{_worth(card)}"
         lines.append(f"{card.name:14} {figures}  {_roles(card)}")
     if report.score is not None:
         lines += ["", f"what heads are worth: {report.score}"]
-    lines += ["", *_aligned(summary_rows(report)), *(f"note: {each}" for each in report.notes)]
+    lines += ["", *_aligned(summary_rows(report)), *_distances(report)]
+    lines += ["", *(f"note: {each}" for each in report.notes)] if report.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _distances(report: HeadsReport) -> list[str]:
+    """Return by distance what the best heads for subjects do, a line for each distance between subject and verb."""
+    lines = []
+    for name in MAIN_QUESTIONS[:2]:
+        best = report.best(name)
+        if best is not None:
+            lines += ["", f"{name}, by distance: {best[0].name}"]
+            rows = [
+                (each.span, f"{each.share:.1%} ({describe_marks(each)}) of {each.cases:,} cases")
+                for each in best[1].by_distance
+            ]
+            lines += [f"  {each}" for each in _aligned(rows)]
+    return lines
 
 
 def format_comparison(reports: Sequence[HeadsReport]) -> str:

@@ -676,9 +676,9 @@ function whyPanel(app, view) {
 
 /** Say which words an answer's position came from, by each method, in shares of one row. */
 function sourcesOf(app, view, positions, name) {
-  const kind = ["cross", "pooling", "decoder"].find((each) => view.sites.some((site) => site.kind === each && site.num_heads));
-  if (!kind) return h("section", {}, h("h4", {}, "Where it came from"), note("No attention leads to the answer of this model; its heads are at the right."));
+  const kind = ["cross", "pooling", "decoder"].find((each) => view.sites.some((site) => site.kind === each));
   const sites = view.sites.filter((each) => each.kind === kind && each.num_heads);
+  if (!sites.length) return h("section", {}, h("h4", {}, "Where it came from"), note("No attention leads to the answer of this model; its heads are at the right."));
   const keys = view.sides[sites[0].keys];
   const methods = MEASURES.map((measure) => {
     const grids = (measure === "rollout" ? sites.slice(-1) : sites).map((each) => ofAllHeads(each, measure)).filter(Boolean);

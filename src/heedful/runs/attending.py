@@ -51,11 +51,11 @@ def picture_of(task: Task, line: str) -> Picture | None:
 
 
 def _nearest_to_output(maps: Sequence[AttentionMap]) -> AttentionMap | None:
-    """Return the last cross-attention, else pooling, else self-attention of a decoder."""
+    """Return the last cross-attention, else pooling, else self-attention of a decoder; None where no head is left."""
     for kind in ("cross", "pooling", "decoder"):
-        found = [each for each in maps if each.site.kind == kind and each.site.num_heads > 0]
+        found = [each for each in maps if each.site.kind == kind]
         if found:
-            return found[-1]
+            return next((each for each in reversed(found) if each.site.num_heads), None)
     return None
 
 

@@ -98,7 +98,7 @@ def _describe(model: LoadedModel, name: str, lines: list[Line], gold: list[Line]
         frequencies=told,
         min_cases=min_cases,
         cards=tuple(cards),
-        notes=tuple(_notes(cards, gold)),
+        notes=tuple(_notes(model, cards, lines, gold)),
     )
 
 
@@ -118,17 +118,29 @@ def _weigh(report: HeadsReport, model: LoadedModel, lines: Sequence[Line]) -> He
     return replace(report, cards=cards, score=told)
 
 
-def _notes(cards: Sequence[HeadCard], gold: object) -> Iterator[str]:
+def _notes(
+    model: LoadedModel, cards: Sequence[HeadCard], lines: Sequence[Line], gold: list[Line] | None
+) -> Iterator[str]:
     kinds = {each.kind for each in cards}
     if "cross" in kinds and gold is None:
         yield "alignment roles need `--gold` alignments"
+    has_trees = any(each.tree is not None for each in lines)
+    reader = "decoder" if model.task.codec.source is None else "encoder"
+    for name, is_given, kind in (
+        ("dependency trees", has_trees, reader),
+        ("gold alignments", gold is not None, "cross"),
+    ):
+        if is_given and kind not in kinds:
+            is_pruned = any(each.kind == kind for each in model.model.attention_sites())
+            why = f"every {kind} head was pruned away" if is_pruned else f"the model never had {kind} heads"
+            yield f"nobody was asked about the {name}, for {why}"
     if any(each.is_nearly_uniform for each in cards):
         yield "the strongest weight of a nearly uniform head is little above the others, so that its shares tell little"
 
 
 def _with_alignment(model: LoadedModel, cards: list[HeadCard], gold: list[Line], min_cases: int) -> list[HeadCard]:
-    """Add the alignment scores, which come from the gold alignments' own sentences."""
-    if not any(each.kind == "cross" for each in cards):
+    """Add the alignment scores, which come from the gold alignments' own sentences, where heads are left for them."""
+    if not any(each.kind == "cross" for each in model.model.attention_sites()):
         raise ConfigError(f"{model.path}: gold alignments are for models that attend from a target to a source.")
     judged = survey_heads(model.task, gold, min_cases=min_cases)
     return [add_scores(card, other, ("alignment", "shifted")) for card, other in zip(cards, judged, strict=True)]
@@ -143,42 +155,48 @@ def add_scores(card: HeadCard, other: HeadCard, families: Sequence[str]) -> Head
     return replace(card, scores=tuple(scores), roles=order_roles([each for each in scores if each.name in roles]))
 
 
-def _frequencies(model: LoadedModel, lines: Sequence[Line]) -> tuple[Int[Tensor, " V"] | None, str]:
-    """Return how often each source symbol occurs in the training data, else in the text, and which of them it was."""
+def _frequencies(model: LoadedModel, lines: Sequence[Line]) -> tuple[Int[Tensor, " V"], str]:
+    """Return how often each symbol that the model reads occurs in the training data, else in the text; and in which.
+
+    A language model reads its target.
+    """
     codec = model.task.codec
-    if codec.source_size is None:
-        return None, "not needed"
-    counts = torch.zeros(codec.source_size, dtype=torch.long)
+    is_target = codec.source is None
+    size, encode = (codec.target_size, codec.target_symbols) if is_target else (codec.source_size, codec.encode_source)
+    assert size is not None
+    counts = torch.zeros(size, dtype=torch.long)
     try:
-        texts = _draw_texts(model)
+        texts = _draw_texts(model, is_target=is_target)
         told = f"{len(texts):,} lines of the training data"
     except HeedfulError:
-        texts = [each.source or "" for each in lines]
+        texts = [(each.target if is_target else each.source) or "" for each in lines]
         told = "the text itself, for the training data were not found"
     for text in texts:
-        counts += torch.bincount(torch.tensor(codec.encode_source(text)), minlength=len(counts))
+        counts += torch.bincount(torch.tensor(encode(text), dtype=torch.long), minlength=size)
     return counts, told
 
 
-def _draw_texts(model: LoadedModel) -> list[str]:
-    """Return sources of the training data, so many drawn that all have the same chance (Vitter 1985, algorithm R)."""
+def _draw_texts(model: LoadedModel, *, is_target: bool) -> list[str]:
+    """Return sources, or targets, of the training data: so many, each as likely (Vitter 1985, algorithm R)."""
     source = model.config.task.data.train
     if STDIN in data_paths(source):
         raise DataError("standard input is read once.")
     draw = random.Random(1)
     texts: list[str] = []
     for index, example in enumerate(read_examples(source, Path.cwd(), ReadReport())):
+        text = (example.target if is_target else example.source) or ""
         if index < FREQUENCY_LINES:
-            texts.append(example.source or "")
+            texts.append(text)
         elif (place := draw.randrange(index + 1)) < FREQUENCY_LINES:
-            texts[place] = example.source or ""
+            texts[place] = text
     return texts
 
 
 def heads_text(reports: Sequence[HeadsReport]) -> str:
     """Return reports for a terminal, several compared at the end."""
     parts = [format_report(each) for each in reports]
-    return "\n".join([*parts, format_comparison(reports)] if len(reports) > 1 else parts)
+    rest = "All scores of every head, each with its interval and by distance, are in what `--json` writes.\n"
+    return "\n".join([*parts, *([format_comparison(reports)] if len(reports) > 1 else []), rest])
 
 
 def heads_json(reports: Sequence[HeadsReport]) -> str:

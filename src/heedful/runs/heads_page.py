@@ -4,7 +4,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from heedful.analysis.heads_card import HeadCard, Score
-from heedful.analysis.heads_summary import HeadsReport, describe_share, summary_rows
+from heedful.analysis.heads_summary import (
+    MAIN_QUESTIONS,
+    HeadsReport,
+    describe_estimate,
+    describe_marks,
+    describe_share,
+    summary_rows,
+)
 from heedful.core.storage import write_whole
 from heedful.training.markup import escape
 from heedful.training.report import Section, render_page, table
@@ -19,8 +26,7 @@ body { max-width: 84rem; }
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(22rem, 100%), 1fr)); gap: 1rem; }
 .card { border: 1px solid var(--rule); border-radius: .6rem; padding: .8rem 1rem; scroll-margin: 1rem; min-width: 0; }
 .card:target { outline: 2px solid var(--c0); }
-.card h4 { margin: 0 0 .4rem; font-size: 1rem; display: flex; justify-content: space-between; align-items: baseline; }
-.card h4 small { color: var(--faint); font-weight: normal; font-variant-numeric: tabular-nums; }
+.card h4 { margin: 0 0 .4rem; font-size: 1rem; }
 .badge { display: inline-block; margin: 0 .3rem .3rem 0; padding: .05rem .55rem; border-radius: 1rem; font-size: .8rem;
   border: 1.5px solid var(--tone, var(--faint)); color: var(--tone, var(--faint)); }
 .badge.strong { background: var(--tone); color: var(--paper); }
@@ -29,6 +35,7 @@ body { max-width: 84rem; }
 .score { margin: .45rem 0 0; font-size: .85rem; }
 .score p { margin: 0; display: flex; justify-content: space-between; gap: .5rem; }
 .score p span:last-child { font-variant-numeric: tabular-nums; white-space: nowrap; color: var(--faint); }
+.score small { color: var(--faint); font-variant-numeric: tabular-nums; }
 .score b { color: var(--ink); font-weight: 600; }
 .bar { position: relative; height: .6rem; margin: .15rem 0 .1rem; border-radius: .15rem; background: var(--rule); }
 .bar i { position: absolute; top: 0; bottom: 0; }
@@ -37,9 +44,10 @@ body { max-width: 84rem; }
   background: var(--ink); }
 .bar .tick { left: calc(var(--b) - 1px); width: 0; top: -.15rem; bottom: -.15rem; border-left: 2px solid var(--ink); }
 .bar .tick.chance { border-left-style: dotted; }
-.worth { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; margin: .2rem 0 .4rem; font-size: .8rem; }
-.worth div { display: flex; justify-content: space-between; gap: .5rem; } .worth dt { color: var(--faint); }
-.worth dd { margin: 0; font-variant-numeric: tabular-nums; }
+.figures { display: grid; gap: 0 1rem; margin: .2rem 0 .4rem; font-size: .8rem; }
+.figures.worth { grid-template-columns: 1fr 1fr; }
+.figures div { display: flex; justify-content: space-between; gap: .5rem; } .figures dt { color: var(--faint); }
+.figures dd { margin: 0; font-variant-numeric: tabular-nums; }
 details { margin-top: .6rem; font-size: .85rem; } summary { cursor: pointer; color: var(--faint); }
 .wide:has(.map) { margin-bottom: 1.2rem; }
 .map td { padding: 0; border: 0; } .map th { padding: .2rem .5rem .2rem 0; border: 0; font-weight: normal; }
@@ -57,10 +65,12 @@ _KINDS = {
 }
 
 _INTRODUCTION = """<p>A bar is the share of cases in which a head's strongest weight falls where the role would have it;
-the line on it is the 95 % bootstrap interval over sentences. The upright mark is what a fixed rule gets right: the one
-offset that is right most often (the baseline) or, where there is no baseline, a look at random (chance, dotted). A role
-is given from 90 % on one offset (positional), from 10 points above the mark (syntactic; both after Voita et al. 2019,
-section 5), and for the others from half of the cases and 10 points above the mark. Layers and heads count from 0:
+the line on it is the 95 % bootstrap interval over sentences. The upright marks are what is right without the model: the
+one offset that is right most often (the baseline; no rival where the role is an offset itself) and, dotted, a look at
+random (chance). A role is given from 90 % on one offset (positional), from 10 points above the baseline (syntactic;
+both after Voita et al. 2019, section 5), and for the others from half of the cases and 10 points above the baseline, or
+above chance where there is none. Confidence is the mean largest weight, evenness the entropy as a share of the largest
+possible, with their 95 % intervals. Layers and heads count from 0:
 <code>cross.1:2</code> is head 2 of the cross-attention of layer 1, and <code>heedful inspect --silence</code> takes it
 by that name.</p>
 <p class="key"><span><i class="badge strong positional">role</i> first role</span>
@@ -135,18 +145,35 @@ def _card(card: HeadCard, number: int) -> str:
     ]
     if card.is_nearly_uniform:
         badges.append('<span class="badge warning">nearly uniform</span>')
+    shown, folded, num_left_out = _by_place(card)
+    about_main = [each for each in card.scores if each.name in MAIN_QUESTIONS and each not in shown]
+    return (
+        f'<article class="card" id="{_identity(card, number)}"><h4>{escape(card.name)}</h4>'
+        f"<div>{''.join(badges) or '<span class=badge>no role</span>'}</div>"
+        f"{_figures(card)}{_worth(card)}{''.join(map(_bar, shown))}{_distances([*shown, *about_main])}"
+        f"{_folded(folded, num_left_out)}</article>"
+    )
+
+
+def _by_place(card: HeadCard) -> tuple[list[Score], list[Score], int]:
+    """Return the scores that have a bar, those that are folded away, and how many there is no room for."""
     roles = [score for name in card.roles if (score := card.score(name))]
     others = [each for each in card.scores if each.name not in card.roles]
     shown = [*roles, *others][: max(SHOWN_SCORES, len(roles))]
-    folded = [each for each in card.scores if each not in shown][:FOLDED_SCORES]
-    confidence = "" if card.confidence is None else f"confidence {card.confidence.value:.2f}"
-    evenness = "" if card.evenness is None else f", evenness {card.evenness.value:.2f}"
-    return (
-        f'<article class="card" id="{_identity(card, number)}">'
-        f"<h4>{escape(card.name)}<small>{confidence}{evenness}</small></h4>"
-        f"<div>{''.join(badges) or '<span class=badge>no role</span>'}</div>"
-        f"{_worth(card)}{''.join(map(_bar, shown))}{_distances(shown)}{_folded(folded)}</article>"
+    rest = sorted((each for each in card.scores if each not in shown), key=lambda each: each.name not in MAIN_QUESTIONS)
+    folded = rest[:FOLDED_SCORES]
+    return shown, [each for each in card.scores if each in folded], len(rest) - len(folded)
+
+
+def _figures(card: HeadCard) -> str:
+    """Return how sure the head is, each figure with its interval."""
+    figures = {"confidence": card.confidence, "entropy, nats": card.entropy, "evenness": card.evenness}
+    items = "".join(
+        f"<div><dt>{name}</dt><dd>{describe_estimate(found)}</dd></div>"
+        for name, found in figures.items()
+        if found is not None
     )
+    return f'<dl class="figures">{items}</dl>' if items else ""
 
 
 def _worth(card: HeadCard) -> str:
@@ -164,20 +191,20 @@ def _worth(card: HeadCard) -> str:
         f"<dd>{worth.value:{form}}{more}</dd></div>"
         for name, worth, form, more in parts
     )
-    return f'<dl class="worth">{items}</dl>'
+    return f'<dl class="figures worth">{items}</dl>'
 
 
 def _bar(score: Score) -> str:
     share = score.share
-    against = score.mark
-    places = f"--v:{share.value:.1%};--l:{share.low:.1%};--h:{share.high:.1%};--b:{against:.1%}"
-    mark = "tick chance" if score.baseline is None else "tick"
+    places = f"--v:{share.value:.1%};--l:{share.low:.1%};--h:{share.high:.1%}"
+    ticks = "" if score.baseline is None else f'<i class="tick" style="--b:{score.baseline:.1%}"></i>'
+    ticks += f'<i class="tick chance" style="--b:{score.chance:.1%}"></i>'
     return (
         f'<div class="score {score.family}"><p><span>{escape(score.name)}</span>'
-        f"<span><b>{share.value:.1%}</b> against {against:.1%}, {score.cases:,} cases</span></p>"
+        f"<span><b>{share.value:.1%}</b> ({share.low:.1%} to {share.high:.1%})</span></p>"
         f'<div class="bar" style="{places}" role="img" aria-label="{escape(describe_share(score))}" '
-        f'title="{escape(describe_share(score))}"><i class="value"></i><i class="spread"></i>'
-        f'<i class="{mark}"></i></div></div>'
+        f'title="{escape(describe_share(score))}"><i class="value"></i><i class="spread"></i>{ticks}</div>'
+        f"<small>{describe_marks(score)}, {score.cases:,} cases</small></div>"
     )
 
 
@@ -191,7 +218,7 @@ def _distances(scores: Sequence[Score]) -> str:
             ["distance", "cases", "head", "baseline", "chance"],
             [
                 [
-                    _range(each.first, each.last),
+                    each.span,
                     each.cases,
                     f"{each.share:.1%}",
                     "" if score.baseline is None else f"{each.baseline:.1%}",
@@ -206,12 +233,10 @@ def _distances(scores: Sequence[Score]) -> str:
     return f"<details><summary>by distance</summary>{tables}</details>"
 
 
-def _range(first: int, last: int | None) -> str:
-    return f"{first} and more" if last is None else str(first) if first == last else f"{first} to {last}"
-
-
-def _folded(scores: Sequence[Score]) -> str:
+def _folded(scores: Sequence[Score], num_left_out: int) -> str:
     if not scores:
         return ""
     rows = [[each.name, each.cases, describe_share(each)] for each in scores]
-    return f"<details><summary>next scores</summary>{table(['score', 'cases', 'share'], rows)}</details>"
+    more = f" {num_left_out:,} more scores are there too." if num_left_out else ""
+    where = f"<p>Distances of all of these are in the JSON (<code>--json</code>).{more}</p>"
+    return f"<details><summary>next scores</summary>{table(['score', 'cases', 'share'], rows)}{where}</details>"
