@@ -77,6 +77,7 @@ def row_of(found: dict[str, Any], said: str, **about: Any) -> dict[str, Any]:
         "kinds": kinds,
         "speedup": speed,
         **{key: found[key] for key in kept},
+        "survivors": found.get("survivors"),
         "threads": default_threads(),
         **environment(),
     }
@@ -253,7 +254,25 @@ def _curves_page(values: dict[str, Any]) -> list[str]:
         ]
         for row in speeds
     ]
-    return [*page, "## What it saves (gates)\n", table(header, lines)]
+    page += ["## What it saves (gates)\n", table(header, lines)]
+    return [*page, *_stages_page(speeds)]
+
+
+def _stages_page(rows: list[dict[str, Any]]) -> list[str]:
+    """Return how the score went on the way, what heads could save at most, and which of them stayed."""
+    stages = ("before", "gated", "after removal", "after fine-tuning")
+    header = ["heads left", "inner width", *(f"dev BLEU {stage}" for stage in stages), "ceiling without any heads"]
+    cells = []
+    for row in rows:
+        scores = [row["scores"][stage]["bleu"] if stage in row["scores"] else None for stage in stages]
+        ceiling = row["predicted_ceiling"].get("no heads at all")
+        cells.append([row["left"], f"{100 * row.get('inner', 1.0):.0f} %", *scores, ceiling, _survivors(row)])
+    return ["## On the way, and who survives (gates)\n", table([*header, "survivors by role"], cells)]
+
+
+def _survivors(row: dict[str, Any]) -> str | None:
+    found = row.get("survivors") or {}
+    return ", ".join(f"{each['after']} of {each['before']} {role}" for role, each in found.items()) or None
 
 
 def _cores(rows: list[dict[str, Any]]) -> str:

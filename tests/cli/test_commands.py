@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.main import be_neighbourly, main
+from heedful.runs import pruning_report, pruning_run
 
 
 class Terminal:
@@ -194,3 +195,15 @@ def test_prune(run: Terminal, reverser: Path, tmp_path: Path) -> None:
     assert run("prune", reverser, "--keep", 2, "--kinds", "encodr", "--out", tmp_path / "none") == 2
     assert "Did you mean `encoder`" in run.err
     assert not (tmp_path / "none").exists()
+
+
+def test_prune_fails_where_more_is_lost_than_was_allowed(
+    run: Terminal, reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in (pruning_run, pruning_report):
+        monkeypatch.setattr(room, "points_lost", lambda *facts: 60.5)
+    words = ("--max-loss", 60, "--method", "random", "--max-steps", 10, "--set", "validation.max_lines=3")
+    assert run("prune", reverser, *words, "--set", "training.metric=cer", "--out", tmp_path / "small") == 1
+    assert "\ngoal not met: 60.5 points of cer lost on dev, at most 60 allowed\n" in run.out
+    assert "The goal is not met. Try more `--max-minutes`, or a larger `--max-loss`." in run.err
+    assert run("info", tmp_path / "small") == 0

@@ -14,13 +14,14 @@ from tests.runs.samples import reversal, words
 
 from heedful import runs
 from heedful.core.errors import BundleError, ConfigError, TrainingError
-from heedful.runs import pruning_run, speed
+from heedful.pruning import Candidate
+from heedful.runs import pruning_report, pruning_run, speed
 from heedful.runs.convergence import doubt_convergence
-from heedful.runs.pruning_plan import Wish, highest_rate, make_plan
-from heedful.runs.pruning_report import read_roles
+from heedful.runs.pruning_plan import Wish, highest_rate, make_plan, share_tuning
+from heedful.runs.pruning_roles import HeadRoles, read_roles
 from heedful.tasks.bundle import open_bundle
 from heedful.training import Reporter, SilentReporter
-from heedful.training.records import Record, TrainRecord, ValidationRecord
+from heedful.training.records import Record, TrainRecord, UpdateRecord, ValidationRecord
 from heedful.training.schedule import InverseSquareRootSchedule, NoamSchedule
 
 
@@ -92,21 +93,81 @@ def test_the_report_tells_every_stage(pruned: tuple[Path, runs.Pruning]) -> None
         assert f"<h2>{part}</h2>" in page
     assert "3 of 6 heads left (gradient)" in found.to_text()
     assert found.ceiling("no heads at all, narrowed") > found.ceiling("pruned") > 1
-    kept = {path: each["kept"] for path, each in found.heads.items()}
-    roles = {(site, head): f"role of {head}" for site, heads in kept.items() for head in heads}
-    assert all(role in found.sections(roles)[0].html for role in roles.values())
+    assert found.goal is None and values["is_goal_met"] and values["max_loss"] is None
 
 
-def test_roles_come_from_what_the_survey_of_heads_wrote(tmp_path: Path) -> None:
-    card = {"site": "encoder.layers.0.self_attention", "head": 1, "roles": ["one back", "nsubj"]}
-    file = tmp_path / "heads.json"
-    file.write_text(json.dumps({"bundles": [{"heads": [card, {**card, "head": 2, "roles": []}]}]}))
-    assert read_roles(file) == {(card["site"], 1): "one back, nsubj", (card["site"], 2): "none"}
+def test_roles_are_those_of_a_survey_over_the_dev_data(
+    reverser: Path, pruned: tuple[Path, runs.Pruning], tmp_path: Path
+) -> None:
+    path, found = pruned
+    rows = [line.split("\t") for line in (reverser.parent / "test.tsv").read_text().splitlines()[1:]]
+    for name, column in (("source", 0), ("target", 1)):
+        (tmp_path / name).write_text("".join(f"{row[column]}\n" for row in rows))
+    data = runs.HeadsData(text=tmp_path / "source", targets=(tmp_path / "target",))
+    (report,) = runs.describe_heads([reverser], data)
+    roles = {(card.site, card.head): list(card.roles) for card in report.cards}
+    assert any(roles.values()) and len(roles) == 6
+    values = json.loads((path / "pruning.json").read_text())
+    written = {site: each["roles"] for site, each in values["heads"].items()}
+    assert roles == {(site, head): names for site, heads in written.items() for head, names in enumerate(heads)}
+    assert values["roles_from"] == "40 lines of the dev data"
+    # As `heedful heads --json` writes them they tell the same.
+    runs.write_heads_json([report], tmp_path / "heads.json")
+    read = read_roles(tmp_path / "heads.json", runs.load(reverser))
+    kept = {site: tuple(each["kept"]) for site, each in values["heads"].items()}
+    assert read.survivors(kept) == values["survivors"] and read.source == str(tmp_path / "heads.json")
+    told = ", ".join(f"{each['after']} of {each['before']} {role}" for role, each in read.survivors(kept).items())
+    assert f"survived: {told}" in found.to_text()
+    page = (path / "report.html").read_text()
+    assert "<h2>Who survived</h2>" in page
+    assert all(f"{head}: {', '.join(names) or 'none'}" in page for (_, head), names in roles.items())
+
+
+def test_survivors_are_counted_by_family() -> None:
+    back, ahead, rare = {"one back": "positional"}, {"one ahead": "positional"}, {"rare token": "rare"}
+    roles = HeadRoles("", {("a", 0): back, ("a", 1): back | rare, ("b", 0): ahead, ("b", 1): {}, ("c", 0): {}})
+    assert roles.survivors({"a": (1,), "b": ()}) == {
+        "positional": {"before": 3, "after": 1},
+        "rare token": {"before": 1, "after": 1},
+        "without a role": {"before": 2, "after": 1},  # nothing was removed from c
+    }
+
+
+def heads_file(file: Path, model: Path, *bundles: dict[str, Any]) -> Path:
+    """Write what ``heedful heads --json`` does of models, as far as it counts; each as the given one but for some."""
+    sites = runs.load(model).model.attention_sites()
+    names = [(site.path, head) for site in sites for head in range(site.num_heads)]
+    scores = [{"name": "one back", "family": "positional"}, {"name": "nsubj", "family": "syntactic"}]
+    heads = [{"site": site, "head": head, "roles": ["nsubj"], "scores": scores} for site, head in names]
+    own = {"path": str(model), "bundle": model.name, "heads": heads}
+    file.write_text(json.dumps({"bundles": [own | each for each in bundles]}))
+    return file
+
+
+def test_roles_come_from_what_was_written_of_the_same_model(reverser: Path, tmp_path: Path) -> None:
+    whole, file = runs.load(reverser), tmp_path / "heads.json"
+    other = {"path": "runs/other", "bundle": "other", "heads": []}
+    roles = read_roles(heads_file(file, reverser, other, {}), whole)
+    assert len(roles.of) == 6 and set(map(str, roles.of.values())) == {"{'nsubj': 'syntactic'}"}
+    found = prune(reverser, tmp_path / "run", keep=1, method="random", roles=file)
+    assert found.survivors == {"syntactic": {"before": 6, "after": 1}} and found.roles_from == str(file)
+    assert read_roles(heads_file(file, reverser, {"path": f"{reverser}/bundle"}), runs.load(reverser / "bundle")).of
+    assert read_roles(heads_file(file, reverser, {"path": "elsewhere/run"}), whole).of
+    remedy = r"Make it with `heedful heads .* --json FILE`, or leave out `--roles`"
+    for bundles, message in (
+        ([other], r"heads\.json: of other models than `run`, namely `other`\."),
+        ([other, {**other, "bundle": "more"}], r"of other models than `run`, namely `other`, `more`\."),
+        ([{"heads": []}], r"heads\.json: it tells of 0 heads that are not the 6 of `run`\."),
+        ([], r"heads\.json: not what `heedful heads --json FILE` writes\."),
+    ):
+        with pytest.raises(ConfigError, match=f"{message} {remedy}"):
+            prune(reverser, tmp_path / "out", keep=1, roles=heads_file(file, reverser, *bundles))
     file.write_text("[]")
     with pytest.raises(ConfigError, match=r"heads\.json: not what `heedful heads --json FILE` writes"):
-        prune(tmp_path, tmp_path / "out", keep=1, roles=file)
+        prune(reverser, tmp_path / "out", keep=1, roles=file)
     with pytest.raises(ConfigError, match=r"none\.json: cannot be read: No such file"):
-        prune(tmp_path, tmp_path / "out", keep=1, roles=tmp_path / "none.json")
+        prune(reverser, tmp_path / "out", keep=1, roles=tmp_path / "none.json")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_bundle_before_fine_tuning_is_kept(pruned: tuple[Path, runs.Pruning]) -> None:
@@ -224,10 +285,74 @@ def test_kinds_limit_what_is_removed_and_doubts_are_told(
 def test_as_few_heads_as_a_loss_allows(reverser: Path, tmp_path: Path) -> None:
     found = prune(reverser, tmp_path / "run", max_loss=60.0, method="random", settings=["training.metric=cer"])
     assert found.metric == "cer" and found.num_heads[1] < 6
-    assert found.scores["after fine-tuning"]["cer"] <= found.scores["before"]["cer"] + 60
+    assert found.is_goal_met and found.lost <= 60
+    assert found.lost == pytest.approx(found.scores[found.held]["cer"] - found.scores["before"]["cer"])
+    assert found.goal is not None and found.goal.startswith("goal met: ") and found.goal in found.to_text()
     with pytest.raises(TrainingError, match=r"No head could be removed at a loss of at most 0 points of loss"):
-        prune(reverser, tmp_path / "none", max_loss=0.0, method="random", max_steps=1)
+        prune(reverser, tmp_path / "none", max_loss=0.0, method="random", max_steps=2)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "chosen", "shares"),
+    [(1, [0], [1]), (2, [0, 1], [1, 1]), (3, [0, 1, 2], [2, 1, 1]), (7, [0, 3, 6], [2, 1, 1])],
+)
+def test_tries_share_the_minutes(number: int, chosen: list[int], shares: list[int], reverser: Path) -> None:
+    plan = make_plan(Wish(max_loss=1.0, max_minutes=10.0), open_bundle(reverser), None, ())
+    candidates = fakes(reverser, number)
+    tries = share_tuning(plan.tuning, candidates)
+    assert [candidates.index(candidate) for candidate, _ in tries] == chosen
+    assert plan.selection.training.max_minutes is not None and plan.tuning.training.max_minutes is not None
+    rest = 10 - plan.selection.training.max_minutes
+    parts = [config.training.max_minutes for _, config in tries]
+    assert parts == pytest.approx([each * rest / sum(shares) for each in shares])
+    assert [config.training.validate_minutes for _, config in tries] == pytest.approx([each / 4 for each in parts])
+
+
+@pytest.mark.parametrize("total", [2, 3, 5, 41])
+def test_tries_share_the_updates(total: int, reverser: Path) -> None:
+    plan = make_plan(Wish(max_loss=1.0, max_steps=total), open_bundle(reverser), None, ())
+    for number in (1, 2, 3, 7):
+        candidates = fakes(reverser, number)
+        tries = share_tuning(plan.tuning, candidates)
+        parts = [config.training.max_steps or 0 for _, config in tries]
+        assert min(parts) > 0 and (plan.selection.training.max_steps or 0) + sum(parts) == total
+        assert len(tries) == min(number, 3, plan.tuning.training.max_steps or 0)
+        assert tries[-1][0] is candidates[-1] and (len(tries) == 1 or tries[0][0] is candidates[0])
+
+
+def fakes(reverser: Path, number: int) -> list[Candidate]:
+    """Return so many smaller models, of which nothing is there but their order."""
+    evaluation = runs.load(reverser).evaluate("dev")
+    return [Candidate(Path(str(each)), {}, evaluation) for each in range(number)]
+
+
+def test_a_goal_that_is_not_met_is_told_and_takes_no_longer(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counter(Listener):
+        number = 0
+
+        def updated(self, update: UpdateRecord) -> None:
+            self.number += 1
+
+    for room in (pruning_run, pruning_report):
+        monkeypatch.setattr(room, "points_lost", lambda *facts: 60.5)
+    counter, out = Counter(), tmp_path / "run"
+    wish = {"max_loss": 60.0, "method": "random", "settings": ["training.metric=cer"], "max_steps": 20}
+    found = prune(reverser, out, reporter=counter, **wish)
+    assert counter.number == 20
+    lost = [each for each in counter.notes if each.startswith("Fine-tuned, the model with")]
+    numbers = [int(each.split(" ")[4]) for each in lost]
+    assert len(numbers) == 3 and numbers == sorted(numbers) and found.num_heads == (6, numbers[-1])
+    assert counter.notes[-1] == "The goal is not met. Try more `--max-minutes`, or a larger `--max-loss`."
+    values = json.loads((out / "pruning.json").read_text())
+    assert (values["is_goal_met"], values["lost"], values["max_loss"]) == (False, 60.5, 60.0)
+    told = "goal not met: 60.5 points of cer lost on dev, at most 60 allowed"
+    assert told in found.to_text() and told in (out / "report.html").read_text()
+    assert sum(site.num_heads for site in runs.load(out).model.attention_sites()) == numbers[-1]
+    assert list(found.scores) == ["before", "gated", "after removal", "after fine-tuning"]
+    assert found.scores["gated"] == pytest.approx(found.scores["after removal"], rel=1e-4)  # of the one that is kept
 
 
 @pytest.mark.parametrize(
@@ -251,6 +376,7 @@ def test_as_few_heads_as_a_loss_allows(reverser: Path, tmp_path: Path) -> None:
         ({"max_loss": math.inf}, r"`--max-loss` must be at least 0 and finite, but is inf"),
         ({"keep": 2, "max_minutes": math.nan, "max_steps": None}, r"`--max-minutes` must be above 0 and finite"),
         ({"keep": 2, "max_steps": 0}, r"`--max-steps` must be above 0"),
+        ({"keep": 2, "max_steps": 1}, r"`--max-steps` must be at least 2: heads are chosen first"),
         ({"keep": 2, "data": "multi40k"}, r"`multi40k` is neither a recipe nor a file"),
         ({"keep": 2, "settings": ["training.metric=blue"]}, r"`training.metric` is `blue`, which is not measured"),
     ],
@@ -338,26 +464,45 @@ def test_models_without_heads_are_refused(tmp_path: Path) -> None:
         prune(tmp_path / "recurrent", tmp_path / "out", keep=0)
 
 
-def test_doubts_come_from_the_history(reverser: Path, tmp_path: Path) -> None:
+def test_doubts_come_from_the_history(reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = runs.load(reverser).task
-    assert doubt_convergence(reverser / "bundle", "cer", 0.1, task) is None
     doubt = doubt_convergence(reverser, "cer", 2.1, task)  # of ln 8
     assert doubt is not None and doubt.startswith(
         "The model has hardly learnt anything: its held-out loss of 2.10 nats"
     )
+    run = tmp_path / "run"
+    shutil.copytree(reverser / "bundle", run / "bundle")
 
     def history(*scores: float) -> Path:
         records = [
             {"kind": "validation", "step": 10 * number, "scores": {"bleu": score}, "is_best": score >= max(scores)}
             for number, score in enumerate(scores, start=1)
         ]
-        (tmp_path / "history.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
-        return tmp_path
+        (run / "history.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+        return run
 
     doubt = doubt_convergence(history(10, 20, 30, 40), "bleu", 0.1, task)
     assert doubt is not None and "its bleu still changed by 25.0 % over the last quarter" in doubt
+    assert doubt_convergence(run / "bundle", "bleu", 0.1, task) == doubt
+    monkeypatch.chdir(run / "bundle")
+    assert doubt_convergence(Path(), "bleu", 0.1, task) == doubt
+    # The history beside another bundle of the run tells nothing of that one.
+    shutil.copytree(run / "bundle", run / "removed")
+    assert doubt_convergence(run / "removed", "bleu", 0.1, task) is None
     assert doubt_convergence(history(39, 40, 39.9, 40.1), "bleu", 0.1, task) is None
     assert doubt_convergence(history(39, 40, 44, 43), "bleu", 0.1, task) is None
+
+
+def test_a_bundle_alone_tells_that_its_training_was_not_at_its_end(tmp_path: Path) -> None:
+    validated = {"max_steps": 8, "validate_every": 2, "schedule": {"kind": "constant", "peak": 0.01}, "metric": "loss"}
+    run = runs.train(reversal(tmp_path, **validated), tmp_path / "run", reporter=SilentReporter()).path
+    task = runs.load(run).task
+    doubt = doubt_convergence(run, "loss", 0.1, task)
+    assert doubt is not None and "its loss still changed by" in doubt
+    shutil.copytree(run / "bundle", tmp_path / "copy")
+    assert doubt_convergence(tmp_path / "copy", "loss", 0.1, task) == doubt
+    late = open_bundle(tmp_path / "copy").metrics()["late_gains"]
+    assert f"changed by {100 * late['loss']:.1f} %" in doubt and late.keys() == {"loss", "cer", "sequence_error"}
 
 
 def test_the_highest_rate_of_schedules() -> None:

@@ -27,7 +27,10 @@ def prune(
     keep_fraction: Annotated[float | None, typer.Option(help="Which share of the heads stays.")] = None,
     max_loss: Annotated[
         float | None,
-        typer.Option(help="As few heads as lose at most so many points of `training.metric` on the dev data."),
+        typer.Option(
+            help="As few heads as lose at most so many points of `training.metric` on the dev data; exit code 1 where "
+            "that was not kept."
+        ),
     ] = None,
     kinds: Annotated[
         str, typer.Option(help="Which attentions' heads are meant, with commas between.")
@@ -46,14 +49,22 @@ def prune(
         str | None,
         typer.Option(help="A recipe or file whose [data] is used; absent: the files the bundle was trained on."),
     ] = None,
-    max_minutes: Annotated[float | None, typer.Option(help="Minutes of training in all; 20 when left out.")] = None,
+    max_minutes: Annotated[
+        float | None,
+        typer.Option(help="Minutes of choosing heads and fine-tuning in all; 20 when left out."),
+    ] = None,
     max_steps: Annotated[int | None, typer.Option(help="Updates in all, instead of minutes.")] = None,
     seed: Annotated[int | None, typer.Option(help="Short for --set runtime.seed=...")] = None,
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Also train the same shape from scratch, to compare.")
+        bool,
+        typer.Option("--from-scratch", help="Also train the same shape from scratch, as long as the first model was."),
     ] = False,
     roles: Annotated[
-        Path | None, typer.Option(help="What `heedful heads --json FILE` wrote of the same model: shown in the report.")
+        Path | None,
+        typer.Option(
+            help="What `heedful heads --json FILE` wrote of the same model; left out: roles are looked for over the "
+            "dev data."
+        ),
     ] = None,
     as_json: AsJson = False,
     settings: Settings = None,
@@ -81,3 +92,5 @@ def prune(
         settings=[*(settings or []), *([] if seed is None else [f"runtime.seed={seed}"])],
     )
     print(json.dumps(found.to_values(), indent=2) if as_json else found.to_text())
+    if not found.is_goal_met:
+        raise typer.Exit(1)

@@ -40,10 +40,12 @@ class Candidate:
     Attributes:
         path: of its bundle.
         kept: the heads it has, by the path of their attention.
+        gated: evaluation with gates as they were, before they became 0 and 1.
     """
 
     path: Path
     kept: dict[str, tuple[int, ...]]
+    gated: Evaluation
 
 
 class _Learner(nn.Module):
@@ -72,7 +74,6 @@ class GatedFitting(Trainable):
         rate: learning rate of the weights, which the rate of the gates is put in relation to.
 
     Attributes:
-        gated: evaluation with gates as they were, before they became 0 and 1, of the last bundle written.
         candidates: each bundle written, by its number of heads.
     """
 
@@ -84,7 +85,6 @@ class GatedFitting(Trainable):
         self.goal = goal
         self.rate = rate
         self.model = _Learner(fitting.model, gates)
-        self.gated: Evaluation | None = None
         self.candidates: dict[int, Candidate] = {}
         self._reference: float | None = None
 
@@ -127,9 +127,9 @@ class GatedFitting(Trainable):
         reduced = reduce_task(self.task, kept)
         place = path.with_name(f"{NUM_HEADS}-{number}")
         self.fitting.save(reduced, place, evaluation)
-        self.candidates[number] = Candidate(place, kept)
         with self.task.bound(gates=self.gates.heads.gates(self.gates.expected())):
-            self.gated = self.task.evaluate(self.fitting.dev, "dev", search=self.task.config.validation.search)
+            gated = self.task.evaluate(self.fitting.dev, "dev", search=self.task.config.validation.search)
+        self.candidates[number] = Candidate(place, kept, gated)
 
     def _kept(self) -> dict[str, tuple[int, ...]]:
         wanted = self.goal.num_heads

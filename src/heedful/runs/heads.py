@@ -20,10 +20,11 @@ from heedful.analysis.importance import IMPORTANCE_LINES, weigh_heads
 from heedful.core.errors import ConfigError, DataError, HeedfulError, RequestError
 from heedful.core.storage import write_whole
 from heedful.data.opening import STDIN
-from heedful.data.readers import data_paths, read_examples
+from heedful.data.readers import AnySourceConfig, data_paths, read_examples
 from heedful.data.report import ReadReport
 from heedful.runs.heads_input import HeadsData, HeadsInput
 from heedful.runs.loaded import LoadedModel, load
+from heedful.tasks import Task
 from heedful.text.unread import Unread
 
 FREQUENCY_LINES = 20_000
@@ -76,13 +77,18 @@ def describe_heads(
 def _names(bundles: Sequence[Path | str]) -> list[str]:
     """Return short names of the bundles, whole paths where two would be the same."""
     paths = [Path(each) for each in bundles]
-    short = [each.resolve().parent.name if each.name == "bundle" else each.resolve().name for each in paths]
+    short = [bundle_name(each) for each in paths]
     return short if len(set(short)) == len(short) else [str(each) for each in paths]
+
+
+def bundle_name(path: Path) -> str:
+    """Return the short name of a run or bundle: its own, the run's of a bundle in its run."""
+    return path.resolve().parent.name if path.name == "bundle" else path.resolve().name
 
 
 def _describe(model: LoadedModel, name: str, lines: list[Line], gold: list[Line] | None, min_cases: int) -> HeadsReport:
     has_target = model.task.codec.target is not None
-    frequencies, told = _frequencies(model, lines)
+    frequencies, told = count_frequencies(model.task, model.config.task.data.train, lines)
     unread = Unread()
     cards = survey_heads(model.task, lines, frequencies=frequencies, min_cases=min_cases, unread=unread)
     if missed := unread.summary("What was cut is not looked at."):
@@ -155,18 +161,23 @@ def add_scores(card: HeadCard, other: HeadCard, families: Sequence[str]) -> Head
     return replace(card, scores=tuple(scores), roles=order_roles([each for each in scores if each.name in roles]))
 
 
-def _frequencies(model: LoadedModel, lines: Sequence[Line]) -> tuple[Int[Tensor, " V"], str]:
+def count_frequencies(task: Task, source: AnySourceConfig, lines: Sequence[Line]) -> tuple[Int[Tensor, " V"], str]:
     """Return how often each symbol that the model reads occurs in the training data, else in the text; and in which.
 
     A language model reads its target.
+
+    Args:
+        task: whose symbols they are.
+        source: of the training data.
+        lines: the text.
     """
-    codec = model.task.codec
+    codec = task.codec
     is_target = codec.source is None
     size, encode = (codec.target_size, codec.target_symbols) if is_target else (codec.source_size, codec.encode_source)
     assert size is not None
     counts = torch.zeros(size, dtype=torch.long)
     try:
-        texts = _draw_texts(model, is_target=is_target)
+        texts = _draw_texts(source, is_target=is_target)
         told = f"{len(texts):,} lines of the training data"
     except HeedfulError:
         texts = [(each.target if is_target else each.source) or "" for each in lines]
@@ -176,9 +187,8 @@ def _frequencies(model: LoadedModel, lines: Sequence[Line]) -> tuple[Int[Tensor,
     return counts, told
 
 
-def _draw_texts(model: LoadedModel, *, is_target: bool) -> list[str]:
+def _draw_texts(source: AnySourceConfig, *, is_target: bool) -> list[str]:
     """Return sources, or targets, of the training data: so many, each as likely (Vitter 1985, algorithm R)."""
-    source = model.config.task.data.train
     if STDIN in data_paths(source):
         raise DataError("standard input is read once.")
     draw = random.Random(1)

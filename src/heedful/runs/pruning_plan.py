@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from heedful.core.config import apply_settings, read_toml
 from heedful.core.errors import BundleError, ConfigError, did_you_mean
 from heedful.data.prepare import file_digest, located_paths
-from heedful.pruning import KINDS, METHODS, Heads
+from heedful.pruning import KINDS, METHODS, Candidate, Heads
 from heedful.pruning.gated_fitting import NUM_HEADS
 from heedful.runs.config import RunConfig, anchor_paths, parse_run
 from heedful.runs.recipes import find_recipe
@@ -33,6 +33,9 @@ WARMUP_STEPS = 30
 NUM_CHECKS = 12
 """Validations while heads are removed until too much score is lost."""
 
+MOST_TRIES = 3
+"""How often is fine-tuned, with more heads each time, before a largest loss is given up."""
+
 DEFAULT_MINUTES = 20.0
 
 
@@ -47,7 +50,7 @@ class Wish:
         kinds: of attention whose heads are meant.
         method: how they are chosen.
         inner_fraction: share of the feed-forward layers' inner units that stays; None cuts none.
-        max_minutes: of training in all.
+        max_minutes: of choosing heads and fine-tuning in all.
         max_steps: updates in all, instead of minutes.
     """
 
@@ -82,6 +85,8 @@ class Wish:
         for limit, number in (("--max-minutes", self.max_minutes), ("--max-steps", self.max_steps)):
             if number is not None and not 0 < number < math.inf:
                 raise ConfigError(f"`{limit}` must be above 0 and finite, but is {number:g}.")
+        if self.max_steps == 1:
+            raise ConfigError("`--max-steps` must be at least 2: heads are chosen first, then what is left is tuned.")
         if self.max_minutes is not None and self.max_steps is not None:
             raise ConfigError("`--max-minutes` and `--max-steps` exclude each other. Give one of them.")
 
@@ -103,18 +108,13 @@ class Wish:
             )
         return wanted
 
-    def limits(self, share: float) -> dict[str, Any]:
-        """Return the limit of a part of training that takes a share of the whole."""
+    def limits(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the limits of choosing heads and of fine-tuning; both together are what was asked for."""
         if self.max_steps is not None:
-            return {"max_steps": max(1, round(share * self.max_steps))}
-        return {"max_minutes": share * (self.max_minutes or DEFAULT_MINUTES)}
-
-    def pause(self) -> dict[str, Any]:
-        """Return how often is validated while heads are removed until too much score is lost."""
-        limits = self.limits(SELECTION_SHARE)
-        if "max_steps" in limits:
-            return {"validate_every": max(1, limits["max_steps"] // NUM_CHECKS)}
-        return {"validate_minutes": limits["max_minutes"] / NUM_CHECKS}
+            steps = min(max(1, round(SELECTION_SHARE * self.max_steps)), self.max_steps - 1)
+            return {"max_steps": steps}, {"max_steps": self.max_steps - steps}
+        minutes = self.max_minutes or DEFAULT_MINUTES
+        return {"max_minutes": SELECTION_SHARE * minutes}, {"max_minutes": (1 - SELECTION_SHARE) * minutes}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Plan:
     Attributes:
         wish: what for.
         selection: configuration of the part of training in which heads are chosen.
-        tuning: of the part after it; its model is still the whole one.
+        tuning: of the part after it, with all of its time; its model is still the whole one.
         scratch: of the run that trained the bundle, to be made again with the smaller model; None for a bundle that
             came from another, for it does not say how its first weights were trained.
         rate: highest learning rate of weights.
@@ -176,19 +176,16 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     is_first = bundle.config().get("init_from") is None
     rate = highest_rate(own.training.schedule) * (RATE_SHARE if is_first else 1.0)
     warmup = {"warmup_steps": WARMUP_STEPS, "peak": rate}
+    to_select, to_tune = wish.limits()
     selection = {
-        **wish.limits(SELECTION_SHARE),
-        **(wish.pause() if wish.max_loss is not None else {"validate_every": 2**31}),
+        **to_select,
+        **(_pause(to_select, NUM_CHECKS) if wish.max_loss is not None else {"validate_every": 2**31}),
         "metric": metric,
         "schedule": {"kind": "constant", **warmup},
         "guard": {"explosion_factor": 1000.0},  # the loss is meant to rise while heads close
         "has_tensorboard": False,
     }
-    tuning = {**wish.limits(1 - SELECTION_SHARE), "metric": metric, "schedule": {"kind": "cosine", **warmup}}
-    if wish.max_steps is not None:
-        tuning["validate_every"] = max(1, tuning["max_steps"] // 4)
-    else:
-        tuning["validate_minutes"] = tuning["max_minutes"] / 4
+    tuning = {**to_tune, **_pause(to_tune, 4), "metric": metric, "schedule": {"kind": "cosine", **warmup}}
     first, second = (_with_training(values, own.training, changes, settings) for changes in (selection, tuning))
     if wish.max_loss is not None:  # whatever the score is called, the fewest heads that keep it are the best
         first = replace(first, training=first.training.model_copy(update={"metric": NUM_HEADS}))
@@ -202,6 +199,55 @@ def _with_training(
     kept = ("optimizer", "accumulate", "update_tokens", "clip_norm", "log_every", "timeout_minutes")
     table = {**training.model_dump(mode="json", include=set(kept), exclude_none=True), **changes}
     return parse_run(apply_settings({**values, "training": table}, settings))
+
+
+def _pause(limits: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return how often is validated to make so many validations."""
+    if "max_steps" in limits:
+        return {"validate_every": max(1, limits["max_steps"] // number)}
+    return {"validate_minutes": limits["max_minutes"] / number}
+
+
+def share_tuning(tuning: RunConfig, candidates: Sequence[Candidate]) -> list[tuple[Candidate, RunConfig]]:
+    """Return what is fine-tuned in turn until one is good enough, each with its part of the time.
+
+    Where a largest loss decides, the smallest candidate may turn out to lose too much, and the time is to be left for
+    others: each takes half of what is there, the last one all that is left, so that together they take no more than a
+    single one would. The smallest is the first and has the most time, for that is what is wanted; the last one has the
+    most heads of all, so that nothing that could be kept is given up untried; if there is a third, it lies in the
+    middle. Time that is not needed is not used.
+
+    Args:
+        tuning: with all of the time.
+        candidates: the one with the fewest heads first.
+    """
+    steps, minutes = tuning.training.max_steps, tuning.training.max_minutes
+    number = min(MOST_TRIES, len(candidates), steps or MOST_TRIES)
+    last = len(candidates) - 1
+    places = [last] if number == 1 else [round(each * last / (number - 1)) for each in range(number)]
+    shared = []
+    for left, place in zip(range(number, 0, -1), places, strict=True):
+        is_last = left == 1
+        part: dict[str, Any] = {
+            "max_steps": steps if is_last or steps is None else min(-(-steps // 2), steps - left + 1),
+            "max_minutes": minutes if is_last or minutes is None else minutes / 2,
+        }
+        steps = None if steps is None else steps - (part["max_steps"] or 0)
+        minutes = None if minutes is None else minutes - (part["max_minutes"] or 0)
+        shared.append((candidates[place], replace(tuning, training=_within(tuning.training, part))))
+    return shared
+
+
+def _within(training: TrainingConfig, limits: dict[str, Any]) -> TrainingConfig:
+    """Return the configuration with smaller limits, and validations that are as many."""
+    changes = dict(limits)
+    shares = [limits[name] / whole for name in limits if (whole := getattr(training, name)) is not None]
+    share = min(shares, default=1.0)
+    if training.validate_every is not None:
+        changes["validate_every"] = max(1, round(share * training.validate_every))
+    if training.validate_minutes is not None:
+        changes["validate_minutes"] = share * training.validate_minutes
+    return training.model_copy(update=changes)
 
 
 def highest_rate(schedule: AnySchedule) -> float:

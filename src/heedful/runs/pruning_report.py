@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.core.errors import ConfigError
 from heedful.core.storage import write_whole
 from heedful.data.example import Example
 from heedful.data.prepare import read_split
@@ -15,6 +14,7 @@ from heedful.pruning import Lengths, count_operations, find_heads, reduce_task
 from heedful.pruning.heads import KeptHeads
 from heedful.runs.loaded import LoadedModel
 from heedful.runs.pruning_plan import Plan
+from heedful.runs.pruning_roles import HeadRoles
 from heedful.runs.report import report_run
 from heedful.runs.speed import measure_speed
 from heedful.search import BeamConfig
@@ -25,9 +25,6 @@ FILE = "pruning.json"
 AFTER_REMOVAL = "after removal"
 AFTER_TUNING = "after fine-tuning"
 SCRATCH = "same shape from scratch"
-
-HeadRoles = Mapping[tuple[str, int], str]
-"""What is known of heads, by the path of their attention and their number in the whole model."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,12 @@ class Pruning:
         path: the new run's folder.
         method: how heads were chosen.
         metric: the score that counts.
-        heads: for each attention by its path: kind, layer, heads before and after, and which were kept.
+        max_loss: points of it that were allowed to be lost; None where the number of heads was the goal.
+        lost: points of it that the model in the bundle lost on the dev data; below 0 where it gained.
+        heads: for each attention by its path: kind, layer, heads before and after, which were kept, and the roles of
+            each head that there was before.
+        survivors: heads before and after by family of roles, a head with several in each.
+        roles_from: where the roles come from.
         inner: for each block by its path, inner units before and after.
         scores: every score of each stage on the dev data, by stage.
         held: the stage whose model the bundle holds: fine-tuned, unless that made it worse.
@@ -66,7 +68,11 @@ class Pruning:
     path: Path
     method: str
     metric: str
+    max_loss: float | None
+    lost: float
     heads: dict[str, dict[str, Any]]
+    survivors: dict[str, dict[str, int]]
+    roles_from: str
     inner: dict[str, dict[str, int]]
     scores: dict[str, dict[str, float]]
     held: str
@@ -80,6 +86,19 @@ class Pruning:
         """Heads before and after, of all attentions."""
         return sum(each["before"] for each in self.heads.values()), sum(each["after"] for each in self.heads.values())
 
+    @property
+    def is_goal_met(self) -> bool:
+        """Whether as little was lost as was asked for; a number of heads is always met."""
+        return self.max_loss is None or self.lost <= self.max_loss
+
+    @property
+    def goal(self) -> str | None:
+        """What became of the largest loss that was allowed; None where the number of heads was the goal."""
+        if self.max_loss is None:
+            return None
+        told = "met" if self.is_goal_met else "not met"
+        return f"goal {told}: {self.lost:.4g} points of {self.metric} lost on dev, at most {self.max_loss:g} allowed"
+
     def ceiling(self, name: str) -> float:
         """Return how many times less one of the models computes than the whole one."""
         return self.operations["before"]["total"] / max(self.operations[name]["total"], 1e-9)
@@ -88,13 +107,16 @@ class Pruning:
         """Return plain values for JSON."""
         own = {key: value for key, value in vars(self).items() if key != "path"}
         ceilings = {name: self.ceiling(name) for name in self.operations}
-        return {"run": str(self.path), **own, "predicted_ceiling": ceilings}
+        return {"run": str(self.path), **own, "is_goal_met": self.is_goal_met, "predicted_ceiling": ceilings}
 
     def to_text(self) -> str:
         """Return the report for a terminal."""
         before, after = self.num_heads
         rows = [f"{self.path}: {after} of {before} heads left ({self.method})"]
+        rows += [self.goal] if self.goal else []
         rows += [f"  {kind:8} {text}" for kind, text in self._by_kind().items()]
+        left = ", ".join(f"{each['after']} of {each['before']} {role}" for role, each in self.survivors.items())
+        rows.append(f"survived: {left}")
         width = max(26, *(len(f"dev, {self._told(stage)}") for stage in self.scores))
         rows.append(f"{'':{width}} {'  '.join(f'{name:>9}' for name in next(iter(self.scores.values())))}")
         for split, stages in (("dev", self.scores), ("test", self.test)):
@@ -121,24 +143,32 @@ class Pruning:
     def _speedups(self, name: str) -> dict[int, float]:
         return {size: each / self.speed["before"][size] for size, each in self.speed.get(name, {}).items()}
 
-    def sections(self, roles: HeadRoles | None = None) -> list[Section]:
-        """Return the sections of the report.
+    def sections(self) -> list[Section]:
+        """Return the sections of the report."""
+        goal = [table_section("Goal", ["what became of it"], [[self.goal]])] if self.goal else []
+        return [
+            *goal,
+            self._heads_section(),
+            self._roles_section(),
+            self._scores_section(),
+            self._size_section(),
+            self._speed_section(),
+        ]
 
-        Args:
-            roles: of heads, to be shown beside those that survived; absent leaves the column out.
-        """
-        return [self._heads_section(roles), self._scores_section(), self._size_section(), self._speed_section()]
-
-    def _heads_section(self, roles: HeadRoles | None) -> Section:
-        header = ["attention", "layer", "heads before", "heads left", "which", *(["roles"] if roles else [])]
+    def _heads_section(self) -> Section:
+        header = ["attention", "layer", "heads before", "heads left", "which, and their roles", "removed"]
         rows = []
-        for path, each in self.heads.items():
-            which = each["kept"]
-            row: list[object] = [each["kind"], each["layer"], each["before"], each["after"], _join(which)]
-            if roles:
-                row.append("; ".join(f"{head}: {roles.get((path, head), '?')}" for head in which))
-            rows.append(row)
-        return table_section("Heads", header, rows, caption="Layers and heads count from 0.")
+        for each in self.heads.values():
+            told = [f"{head}: {_join(roles) or 'none'}" for head, roles in enumerate(each["roles"])]
+            left = "; ".join(told[head] for head in each["kept"])
+            gone = "; ".join(told[head] for head in range(each["before"]) if head not in each["kept"])
+            rows.append([each["kind"], each["layer"], each["before"], each["after"], left, gone])
+        return table_section("Heads", header, rows, caption=f"Layers and heads count from 0. Roles: {self.roles_from}.")
+
+    def _roles_section(self) -> Section:
+        rows = [[role, each["before"], each["after"]] for role, each in self.survivors.items()]
+        caption = "A head with roles of several kinds counts in each."
+        return table_section("Who survived", ["role", "heads before", "heads left"], rows, caption=caption)
 
     def _scores_section(self) -> Section:
         names = list(next(iter(self.scores.values())))
@@ -169,21 +199,6 @@ class Pruning:
         return Section("Arithmetic and speed", text)
 
 
-def read_roles(path: Path) -> HeadRoles:
-    """Return the roles of heads that ``heedful heads --json`` wrote, of its first bundle.
-
-    Raises:
-        ConfigError: it is another file.
-    """
-    try:
-        cards = json.loads(path.read_bytes())["bundles"][0]["heads"]
-        return {(card["site"], card["head"]): ", ".join(card["roles"]) or "none" for card in cards}
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        raise ConfigError(f"{path}: not what `heedful heads --json FILE` writes. Make it of the same bundle.") from None
-
-
 def _join(parts: Iterable[object]) -> str:
     return ", ".join(map(str, parts))
 
@@ -195,6 +210,7 @@ def describe(
     stages: Sequence[Stage],
     kept: KeptHeads,
     dev: Sequence[Example],
+    roles: HeadRoles,
     scratch: Task | None = None,
 ) -> Pruning:
     """Measure what is left and put everything together.
@@ -206,6 +222,7 @@ def describe(
         stages: scores on the way.
         kept: the heads that stayed, by the path of their attention.
         dev: held-out examples, from which the usual length of a line is taken.
+        roles: of the whole model's heads.
         scratch: the same shape trained from scratch, if it was.
     """
     models = _compared(whole.task, pruned.task, is_narrowed=plan.wish.inner_fraction is not None)
@@ -215,22 +232,34 @@ def describe(
     speeds = measure_speed(models, lines, round(lengths.target) if writes else None)
     after = {site.path: site for site in pruned.model.attention_sites()}
     blocks = pruned.model.blocks()
+    held = next(stage for stage in stages if stage.is_held)
+    sites = whole.model.attention_sites()
     return Pruning(
         path=pruned.path,
         method=plan.wish.method,
         metric=plan.metric,
-        heads={site.path: _describe_site(site, after[site.path], kept) for site in whole.model.attention_sites()},
+        max_loss=plan.wish.max_loss,
+        lost=points_lost(whole.task, plan.metric, stages[0].evaluation, held.evaluation),
+        heads={site.path: _describe_site(site, after[site.path], kept, roles) for site in sites},
+        survivors=roles.survivors(kept),
+        roles_from=roles.source,
         inner={
             path: {"before": block.feed_forward.inner_dim, "after": blocks[path].feed_forward.inner_dim}
             for path, block in whole.model.blocks().items()
         },
         scores={stage.name: stage.evaluation.scores() for stage in stages},
-        held=next(stage.name for stage in stages if stage.is_held),
+        held=held.name,
         test=_test_scores({"before": whole.task, "pruned": pruned.task, SCRATCH: scratch}, plan),
         parameters={"before": whole.task.num_parameters, "after": pruned.task.num_parameters},
         operations={name: _describe_operations(each, lengths) for name, each in models.items()},
         speed={name: each.lines_per_s for name, each in speeds.items()},
     )
+
+
+def points_lost(task: Task, metric: str, before: Evaluation, after: Evaluation) -> float:
+    """Return by how many points a score became worse; below 0 where it became better."""
+    old, new = before.scores()[metric], after.scores()[metric]
+    return old - new if task.directions[metric] else new - old
 
 
 def _compared(whole: Task, pruned: Task, *, is_narrowed: bool) -> dict[str, Task]:
@@ -259,10 +288,11 @@ def _describe_operations(task: Task, lengths: Lengths) -> dict[str, float]:
     return {**vars(found), "total": found.total}
 
 
-def _describe_site(before: AttentionSite, after: AttentionSite, kept: KeptHeads) -> dict[str, Any]:
+def _describe_site(before: AttentionSite, after: AttentionSite, kept: KeptHeads, roles: HeadRoles) -> dict[str, Any]:
     which = list(kept.get(before.path, range(before.num_heads)))
     sizes = {"before": before.num_heads, "after": after.num_heads}
-    return {"kind": before.kind, "layer": before.layer, **sizes, "kept": which}
+    names = [roles.names(before.path, head) for head in range(before.num_heads)]
+    return {"kind": before.kind, "layer": before.layer, **sizes, "kept": which, "roles": names}
 
 
 def _test_scores(tasks: Mapping[str, Task | None], plan: Plan) -> dict[str, dict[str, float]]:
@@ -273,15 +303,14 @@ def _test_scores(tasks: Mapping[str, Task | None], plan: Plan) -> dict[str, dict
     return {name: task.evaluate(examples, "test").scores() for name, task in tasks.items() if task is not None}
 
 
-def write_pruning(pruning: Pruning, folder: RunFolder, history: Sequence[Any], roles: HeadRoles | None = None) -> None:
+def write_pruning(pruning: Pruning, folder: RunFolder, history: Sequence[Any]) -> None:
     """Write the report into the run's folder, as a page and as JSON.
 
     Args:
         pruning: what was done.
         folder: of the run that tuned the smaller model.
         history: of the training in which heads were chosen.
-        roles: of the heads, if they are known.
     """
     content = json.dumps(pruning.to_values(), indent=1, ensure_ascii=False) + "\n"
     write_whole(folder.path / FILE, content.encode())
-    report_run(folder, [*pruning.sections(roles), curves_section(history, "Choosing heads")])
+    report_run(folder, [*pruning.sections(), curves_section(history, "Choosing heads")])

@@ -38,18 +38,18 @@ from heedful.runs.config import RunConfig
 from heedful.runs.convergence import doubt_convergence
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
-from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan
+from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan, share_tuning
 from heedful.runs.pruning_report import (
     AFTER_REMOVAL,
     AFTER_TUNING,
     SCRATCH,
-    HeadRoles,
     Pruning,
     Stage,
     describe,
-    read_roles,
+    points_lost,
     write_pruning,
 )
+from heedful.runs.pruning_roles import HeadRoles, read_roles, survey_roles
 from heedful.runs.training_run import begin
 from heedful.runs.training_run import train as train_anew
 from heedful.tasks import Evaluation, Fitting, Task, open_bundle
@@ -63,8 +63,6 @@ SCRATCH_RUN = "scratch"
 
 RANKING_BATCHES = 8
 UNIT_BATCHES = 32
-MOST_TRIES = 3
-"""How often is fine-tuned, with more heads each time, before a largest loss is given up."""
 
 
 def prune(
@@ -93,15 +91,18 @@ def prune(
             before fine-tuning.
         keep: heads that stay; give exactly one of this and the next two.
         keep_fraction: share of the heads that stay.
-        max_loss: points of ``training.metric`` on the dev data that may be lost, for as few heads as possible.
+        max_loss: points of ``training.metric`` on the dev data that may be lost, for as few heads as possible. Up to
+            three models are tuned in turn until one keeps that, the one with the fewest heads first; where none does,
+            the last is kept, and `Pruning.is_goal_met` is False.
         kinds: ``encoder``, ``decoder``, ``cross``: the attentions whose heads are meant.
         method: ``gates``, ``exact``, ``gradient``, ``confidence`` or ``random``.
         inner_fraction: share of the feed-forward layers' inner units that stays.
         data: a recipe or file whose table ``[data]`` is used; absent means the files the bundle was trained on.
-        max_minutes: of training in all; absent means 20.
-        max_steps: updates in all, instead.
-        has_scratch: also train the same shape from scratch, as the bundle was trained.
-        roles: what ``heedful heads --json`` wrote of the bundle, to be shown beside the heads that survive.
+        max_minutes: of choosing heads and fine-tuning in all, however many models are tuned; absent means 20.
+        max_steps: updates in all, instead; at least 2.
+        has_scratch: also train the same shape from scratch, as the bundle was trained and for as long.
+        roles: what ``heedful heads --json`` wrote of the bundle; absent means that roles are looked for over the dev
+            data, of which no tree or gold alignment is known.
         settings: ``key=value`` on top of the configuration of training, e.g. ``runtime.seed=2``.
         reporter: is told how it goes; absent means stderr.
 
@@ -112,9 +113,9 @@ def prune(
     """
     wish = Wish(keep, keep_fraction, max_loss, tuple(kinds), method, inner_fraction, max_minutes, max_steps)
     wish.check()
-    known = None if roles is None else read_roles(roles)
     out = Path(out)
     whole = load(path)
+    known = None if roles is None else read_roles(roles, whole)
     num_heads = wish.num_heads(find_heads(whole.model, wish.kinds))
     plan = make_plan(wish, open_bundle(Path(path)), data, tuple(settings))
     plan.check_metric(whole.task.directions)
@@ -172,13 +173,14 @@ class _Pruner:
         doubt = doubt_convergence(self.whole.path, self.plan.metric, before.scores()["loss"], self.whole.task)
         if doubt:
             self.reporter.note(f"Warning: {doubt}")
+        roles = roles or survey_roles(self.whole, config.data)
         candidates = self._select(before)
         history = read_history(self.folder.path / SELECTION / "history.jsonl")
         self._tune(candidates, before, dev)
         shutil.rmtree(self.folder.path / SELECTION)
         scratch = self._train_from_scratch(self.plan.scratch, dev) if has_scratch and self.plan.scratch else None
-        pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev, scratch)
-        write_pruning(pruning, self.folder, history, roles)
+        pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev, roles, scratch)
+        write_pruning(pruning, self.folder, history)
         return pruning
 
     # ---------------------------------------------------------------------------------------------- choosing heads
@@ -207,8 +209,6 @@ class _Pruner:
                 f"No head could be removed at a loss of at most {goal.max_loss:g} points of {goal.metric}. "
                 "Try more `--max-minutes`, or a larger `--max-loss`."
             )
-        assert gated.gated is not None
-        self.stages.append(Stage("gated", gated.gated))
         return [gated.candidates[number] for number in sorted(gated.candidates)]
 
     def _gates(self, fitting: Fitting, heads: Heads, budget: Budget) -> HeadGates:
@@ -239,27 +239,32 @@ class _Pruner:
     def _tune(self, candidates: list[Candidate], before: Evaluation, dev: Sequence[Example]) -> None:
         """Fine-tune the smallest model; while it has lost too much, one with more heads."""
         place = self.folder.path / REMOVED
-        for candidate in candidates[:MOST_TRIES]:
+        for candidate, config in share_tuning(self.plan.tuning, candidates):
             self._forget_tuning()
             shutil.rmtree(place, ignore_errors=True)
             candidate.path.rename(place)
             self.kept = candidate.kept
+            self.stages.append(Stage("gated", candidate.gated))
             removed = self._measure(AFTER_REMOVAL, load(place).task, dev)
-            tuning = _of_bundle(self.plan.tuning, place)
-            outcome = begin(tuning, self.folder, self.reporter)
+            outcome = begin(_of_bundle(config, place), self.folder, self.reporter)
             if outcome.reason == "signal":
                 self.reporter.note(self._describe_stop())
                 raise KeyboardInterrupt
             tuned = self._measure(AFTER_TUNING, load(self.folder.path).task, dev)
+            held = tuned
             self._hold(AFTER_TUNING)
             if self._is_better(removed, tuned):
+                held = removed
                 self._hold(AFTER_REMOVAL)
                 self.reporter.note("Fine-tuning made it no better: the bundle holds the model as it was before.")
                 _copy_bundle(place, self.folder.bundle)
-            if self._is_near(before, tuned) or self._is_near(before, removed):
+            if self._is_near(before, held):
                 return
-            self.reporter.note(f"Fine-tuned, it still loses more than {self.plan.wish.max_loss:g} points.")
-        self.reporter.note("Warning: the loss that was allowed could not be kept. Try more `--max-minutes`.")
+            number = sum(map(len, candidate.kept.values()))
+            self.reporter.note(
+                f"Fine-tuned, the model with {number} heads still loses more than {self.plan.wish.max_loss:g} points."
+            )
+        self.reporter.note("The goal is not met. Try more `--max-minutes`, or a larger `--max-loss`.")
 
     def _hold(self, name: str) -> None:
         """Note which stage's model the bundle holds."""
@@ -276,7 +281,7 @@ class _Pruner:
         )
 
     def _forget_tuning(self) -> None:
-        self.stages = [each for each in self.stages if each.name in ("before", "gated")]
+        self.stages = [each for each in self.stages if each.name == "before"]
         for name in ("checkpoints", "tensorboard", "bundle"):
             shutil.rmtree(self.folder.path / name, ignore_errors=True)
         for name in ("history.jsonl", "report.html"):
@@ -288,10 +293,8 @@ class _Pruner:
         return new > old if task.directions[metric] else new < old
 
     def _is_near(self, before: Evaluation, after: Evaluation) -> bool:
-        if self.plan.wish.max_loss is None or not self._is_better(before, after):
-            return True
-        lost = abs(before.scores()[self.plan.metric] - after.scores()[self.plan.metric])
-        return lost <= self.plan.wish.max_loss
+        limit = self.plan.wish.max_loss
+        return limit is None or points_lost(self.whole.task, self.plan.metric, before, after) <= limit
 
     # ---------------------------------------------------------------------------------------------- measuring
 

@@ -13,6 +13,7 @@ from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.core.runtime import choose_device
 from heedful.core.storage import remove_abandoned, write_whole
 from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
+from heedful.runs.convergence import note_late_gains
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import DIGESTS, prepare_fitting
 from heedful.runs.report import report_run
@@ -170,6 +171,7 @@ def _run(run: RunConfig, folder: RunFolder, reporter: Reporter, *, is_resumed: b
     with _kept(run, folder) if is_resumed else contextlib.nullcontext():
         outcome = action(fitting, run.training, run.runtime, folder, reporter)
     if is_first_process():
+        note_late_gains(folder)
         report_run(folder)
     best = outcome.best.scores if outcome.best else {}
     return RunOutcome(folder.path, outcome.reason, outcome.state.step, best)

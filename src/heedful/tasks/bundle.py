@@ -4,7 +4,7 @@
 model.safetensors   float32 weights
 config.toml         the resolved configuration; ``training`` and ``runtime`` say how it was made
 *.model, *.json ..  tokenizers and labels, in the formats of `heedful.text`
-metrics.json        scores by name, each with its signature
+metrics.json        scores by name, each with its signature; how much they still changed when training ended
 card.md             what this is, for people
 alignment.json      how words are aligned, where that was chosen (see `amend_bundle`)
 manifest.json       written last: format version, and size and sha256 of every other file
