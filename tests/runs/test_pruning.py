@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runs.samples import reversal, words
+from tests.runs.samples import TINY_TRANSFORMER, reversal, words
 
 from heedful import runs
 from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.pruning import Candidate
 from heedful.runs import pruning_report, pruning_run, speed
 from heedful.runs.convergence import doubt_convergence
-from heedful.runs.pruning_plan import Wish, highest_rate, make_plan, share_tuning
+from heedful.runs.pruning_plan import Wish, highest_rate, make_plan, scale_dropout, share_tuning, take_dropout
 from heedful.runs.pruning_roles import HeadRoles, read_roles
 from heedful.tasks.bundle import open_bundle
 from heedful.training import Reporter, SilentReporter
@@ -503,6 +503,31 @@ def test_a_bundle_alone_tells_that_its_training_was_not_at_its_end(tmp_path: Pat
     assert doubt_convergence(tmp_path / "copy", "loss", 0.1, task) == doubt
     late = open_bundle(tmp_path / "copy").metrics()["late_gains"]
     assert f"changed by {100 * late['loss']:.1f} %" in doubt and late.keys() == {"loss", "cer", "sequence_error"}
+
+
+def test_dropout_is_lowered_wherever_it_is_and_given_back() -> None:
+    model = {"kind": "classifier", "dropout": 0.5, "encoder": {"dropout": 0.3, "word_dropout": 0, "num_layers": 2}}
+    lower = {"kind": "classifier", "dropout": 0.25, "encoder": {"dropout": 0.15, "word_dropout": 0, "num_layers": 2}}
+    assert scale_dropout(model, 0.5) == lower
+    pruned = {**lower, "encoder": {**lower["encoder"], "num_layers": 1}}
+    assert take_dropout(pruned, model) == {**model, "encoder": {**model["encoder"], "num_layers": 1}}
+
+
+def test_a_first_bundle_is_pruned_at_half_its_dropout_and_one_from_another_at_its_own(
+    reverser: Path, pruned: tuple[Path, runs.Pruning], tmp_path: Path
+) -> None:
+    config = {**reversal(tmp_path, max_steps=1), "init_from": str(pruned[0])}
+    del config["model"], config["text"]
+    runs.train(config, tmp_path / "tuned", settings=["model.dropout=0.4"], reporter=SilentReporter())
+    config = {**reversal(tmp_path, max_steps=1), "model": {**TINY_TRANSFORMER, "dropout": 0.4}}
+    runs.train(config, tmp_path / "first", reporter=SilentReporter())
+    for name, rate in (("tuned", 0.4), ("first", 0.2)):
+        plan = make_plan(Wish(keep=1), open_bundle(tmp_path / name), None, ())
+        for part in (plan.selection, plan.tuning):
+            assert part.values()["model"]["dropout"] == rate
+            assert part.teacher is not None and part.teacher.path == str(tmp_path / name / "bundle")
+    assert plan.scratch is not None and plan.scratch.values()["model"]["dropout"] == 0.4
+    assert plan.scratch.teacher is None
 
 
 def test_the_highest_rate_of_schedules() -> None:

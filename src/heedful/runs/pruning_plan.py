@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from heedful.tasks import Bundle, WritingTask, task_class
 from heedful.training.config import TrainingConfig
 from heedful.training.schedule import AnySchedule
 
-SELECTION_SHARE = 0.4
+SELECTION_SHARE = 0.3
 """Share of the time in which heads are chosen; the rest is fine-tuning."""
 
 RATE_SHARE = 0.5
@@ -28,6 +28,13 @@ already trained at such a rate, and goes on at it."""
 
 TEACHER_SHARE = 0.5
 """Of the training loss that compares with the whole model, where that writes text."""
+
+DROPOUT_SHARE = 0.5
+"""Of the rates of dropout that the bundle was trained with: a smaller model fits the data less closely of itself, the
+more so with a teacher. A bundle that came from another keeps its rates."""
+
+DROPOUT = "dropout"
+"""How the names of its rates end."""
 
 WARMUP_STEPS = 30
 NUM_CHECKS = 12
@@ -167,13 +174,14 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     if data is not None:
         values["data"] = read_data_table(data)
     own = parse_run(values)
+    is_first = bundle.config().get("init_from") is None
+    values["model"] = scale_dropout(values["model"], DROPOUT_SHARE if is_first else 1.0)
     values.pop("teacher", None)
     if issubclass(task_class(own.task), WritingTask):
         values["teacher"] = {"path": str(bundle.path.absolute()), "share": TEACHER_SHARE}
     metric = parse_run(apply_settings(values, settings)).training.metric
     if data is None:
         check_data(own, bundle)
-    is_first = bundle.config().get("init_from") is None
     rate = highest_rate(own.training.schedule) * (RATE_SHARE if is_first else 1.0)
     warmup = {"warmup_steps": WARMUP_STEPS, "peak": rate}
     to_select, to_tune = wish.limits()
@@ -199,6 +207,26 @@ def _with_training(
     kept = ("optimizer", "accumulate", "update_tokens", "clip_norm", "log_every", "timeout_minutes")
     table = {**training.model_dump(mode="json", include=set(kept), exclude_none=True), **changes}
     return parse_run(apply_settings({**values, "training": table}, settings))
+
+
+def scale_dropout(model: Any, factor: float) -> Any:
+    """Return the values of a model, or of a part of one, with every rate of dropout multiplied by the factor."""
+    if not isinstance(model, Mapping):
+        return model
+    return {
+        key: each * factor if key.endswith(DROPOUT) and isinstance(each, int | float) else scale_dropout(each, factor)
+        for key, each in model.items()
+    }
+
+
+def take_dropout(model: Any, other: Any) -> Any:
+    """Return the values of a model, or of a part of one, with the rates of dropout of another."""
+    if not isinstance(model, Mapping) or not isinstance(other, Mapping):
+        return model
+    return {
+        key: other.get(key, each) if key.endswith(DROPOUT) else take_dropout(each, other.get(key))
+        for key, each in model.items()
+    }
 
 
 def _pause(limits: dict[str, Any], number: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from heedful.runs.config import RunConfig
 from heedful.runs.convergence import doubt_convergence
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
-from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan, share_tuning
+from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan, share_tuning, take_dropout
 from heedful.runs.pruning_report import (
     AFTER_REMOVAL,
     AFTER_TUNING,
@@ -305,9 +305,9 @@ class _Pruner:
 
     def _train_from_scratch(self, run: RunConfig, dev: Sequence[Example]) -> Task | None:
         """Train the shape that is left as the bundle was trained, from random weights; None where that was stopped."""
-        model = load(self.folder.path).task.config.model
-        run = replace(run, task=run.task.model_copy(update={"model": model}))
-        outcome = train_anew(run.values(), self.folder.path / SCRATCH_RUN, reporter=self.reporter)
+        values = run.values()
+        values["model"] = take_dropout(open_bundle(self.folder.path).config()["model"], values["model"])
+        outcome = train_anew(values, self.folder.path / SCRATCH_RUN, reporter=self.reporter)
         if outcome.reason == "signal":
             self.reporter.note("The training from scratch was stopped, and is left out of the report.")
             return None
