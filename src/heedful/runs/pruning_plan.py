@@ -26,7 +26,7 @@ RATE_SHARE = 0.5
 that more is gained by a high rate than it undoes, unless the time is very short. A bundle that came from another was
 already trained at such a rate, and goes on at it."""
 
-TEACHER_SHARE = 0.5
+TEACHER_SHARE = 0.7
 """Of the training loss that compares with the whole model, where that writes text."""
 
 DROPOUT_SHARE = 0.5
