@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from tests.analysis.test_heads import SIZES, TARGETS, task_of
 
 from heedful.analysis.alignment_error import GoldLine
@@ -18,7 +19,7 @@ from heedful.models.interfaces import AttentionSite
 from heedful.pruning.removal import reduce_task
 from heedful.runs import heads as heads_module
 from heedful.runs.config import RunConfig
-from heedful.runs.heads import add_scores, heads_text
+from heedful.runs.heads import add_scores, count_frequencies, heads_text
 from heedful.runs.heads_page import write_heads_page
 from heedful.runs.loaded import LoadedModel
 from heedful.tasks import Task
@@ -169,12 +170,16 @@ def test_a_language_model_counts_the_symbols_of_the_text_it_reads(
     writer = task_of({**SIZES, "kind": "transformer_language_model", "num_layers": 1}, "language_modelling")
     whole = task_of({**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1})
     lines = [Line("a dog", TARGETS[0]), Line("dog", "die die"), Line("", "")]
+
+    def frequencies(task: Task) -> tuple[torch.Tensor, str]:
+        return count_frequencies(task, task.config.data.train, lines)
+
     for is_there in (False, True):
         if is_there:
             Path("x").write_text("s\tt\ndog dog\tkatze\ndog\tdie\n", "utf-8")
-        counts, told = heads_module._frequencies(model_of(writer), lines)
+        counts, told = frequencies(writer)
         assert counts[writer.codec.target_symbols("die")[0]] == (1 if is_there else 3)
         assert int(counts.sum()) == (2 if is_there else 7)
         assert told.startswith("2 lines of the training data" if is_there else "the text itself")
-        counts, _ = heads_module._frequencies(model_of(whole), lines)
+        counts, _ = frequencies(whole)
         assert counts[whole.codec.encode_source("dog")[0]] == (3 if is_there else 2)

@@ -13,12 +13,13 @@ import pytest
 from tests.runs.samples import TINY_TRANSFORMER, reversal, words
 
 from heedful import runs
+from heedful.analysis import heads_card
 from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.pruning import Candidate
 from heedful.runs import pruning_report, pruning_run, speed
 from heedful.runs.convergence import doubt_convergence
 from heedful.runs.pruning_plan import Wish, highest_rate, make_plan, scale_dropout, share_tuning, take_dropout
-from heedful.runs.pruning_roles import HeadRoles, read_roles
+from heedful.runs.pruning_roles import HeadRoles, read_roles, survey_roles
 from heedful.tasks.bundle import open_bundle
 from heedful.training import Reporter, SilentReporter
 from heedful.training.records import Record, TrainRecord, UpdateRecord, ValidationRecord
@@ -97,30 +98,24 @@ def test_the_report_tells_every_stage(pruned: tuple[Path, runs.Pruning]) -> None
 
 
 def test_roles_are_those_of_a_survey_over_the_dev_data(
-    reverser: Path, pruned: tuple[Path, runs.Pruning], tmp_path: Path
+    reverser: Path, pruned: tuple[Path, runs.Pruning], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, found = pruned
+    assert pruned[1].roles_from == "40 lines of the dev data"
+    assert sum(each["after"] for each in pruned[1].survivors.values()) >= 3
+    monkeypatch.setattr(heads_card, "POSITIONAL_FROM", 0.2)  # so small a model has no clearer roles
     rows = [line.split("\t") for line in (reverser.parent / "test.tsv").read_text().splitlines()[1:]]
     for name, column in (("source", 0), ("target", 1)):
         (tmp_path / name).write_text("".join(f"{row[column]}\n" for row in rows))
     data = runs.HeadsData(text=tmp_path / "source", targets=(tmp_path / "target",))
     (report,) = runs.describe_heads([reverser], data)
-    roles = {(card.site, card.head): list(card.roles) for card in report.cards}
-    assert any(roles.values()) and len(roles) == 6
-    values = json.loads((path / "pruning.json").read_text())
-    written = {site: each["roles"] for site, each in values["heads"].items()}
-    assert roles == {(site, head): names for site, heads in written.items() for head, names in enumerate(heads)}
-    assert values["roles_from"] == "40 lines of the dev data"
-    # As `heedful heads --json` writes them they tell the same.
+    whole = runs.load(reverser)
+    roles = survey_roles(whole, whole.config.task.data)
+    assert {(card.site, card.head): list(card.roles) for card in report.cards} == {
+        key: roles.names(*key) for key in roles.of
+    }
+    assert len(roles.of) == 6 and any(roles.of.values())
     runs.write_heads_json([report], tmp_path / "heads.json")
-    read = read_roles(tmp_path / "heads.json", runs.load(reverser))
-    kept = {site: tuple(each["kept"]) for site, each in values["heads"].items()}
-    assert read.survivors(kept) == values["survivors"] and read.source == str(tmp_path / "heads.json")
-    told = ", ".join(f"{each['after']} of {each['before']} {role}" for role, each in read.survivors(kept).items())
-    assert f"survived: {told}" in found.to_text()
-    page = (path / "report.html").read_text()
-    assert "<h2>Who survived</h2>" in page
-    assert all(f"{head}: {', '.join(names) or 'none'}" in page for (_, head), names in roles.items())
+    assert read_roles(tmp_path / "heads.json", whole).of == roles.of
 
 
 def test_survivors_are_counted_by_family() -> None:
@@ -138,7 +133,11 @@ def heads_file(file: Path, model: Path, *bundles: dict[str, Any]) -> Path:
     sites = runs.load(model).model.attention_sites()
     names = [(site.path, head) for site in sites for head in range(site.num_heads)]
     scores = [{"name": "one back", "family": "positional"}, {"name": "nsubj", "family": "syntactic"}]
-    heads = [{"site": site, "head": head, "roles": ["nsubj"], "scores": scores} for site, head in names]
+    roles = [[], ["nsubj"], ["one back"], ["one back", "nsubj"], ["nsubj"], []]
+    heads = [
+        {"site": site, "head": head, "roles": own, "scores": scores}
+        for (site, head), own in zip(names, roles, strict=True)
+    ]
     own = {"path": str(model), "bundle": model.name, "heads": heads}
     file.write_text(json.dumps({"bundles": [own | each for each in bundles]}))
     return file
@@ -148,9 +147,34 @@ def test_roles_come_from_what_was_written_of_the_same_model(reverser: Path, tmp_
     whole, file = runs.load(reverser), tmp_path / "heads.json"
     other = {"path": "runs/other", "bundle": "other", "heads": []}
     roles = read_roles(heads_file(file, reverser, other, {}), whole)
-    assert len(roles.of) == 6 and set(map(str, roles.of.values())) == {"{'nsubj': 'syntactic'}"}
-    found = prune(reverser, tmp_path / "run", keep=1, method="random", roles=file)
-    assert found.survivors == {"syntactic": {"before": 6, "after": 1}} and found.roles_from == str(file)
+    assert [list(each) for each in roles.of.values()] == [
+        [],
+        ["nsubj"],
+        ["one back"],
+        ["one back", "nsubj"],
+        ["nsubj"],
+        [],
+    ]
+    found = prune(reverser, tmp_path / "run", keep=1, kinds=["cross"], method="random", roles=file)
+    (left,) = found.heads["decoder.layers.0.cross_attention"]["kept"]
+    values = json.loads((tmp_path / "run" / "pruning.json").read_text())
+    assert [each["roles"] for each in values["heads"].values()] == [
+        [[], ["nsubj"]],
+        [["one back"], ["one back", "nsubj"]],
+        [["nsubj"], []],
+    ]
+    syntactic, without = (3, 1) if left == 0 else (2, 2)
+    assert values["survivors"] == {
+        "positional": {"before": 2, "after": 2},
+        "syntactic": {"before": 3, "after": syntactic},
+        "without a role": {"before": 2, "after": without},
+    }
+    told = f"survived: 2 of 2 positional, {syntactic} of 3 syntactic, {without} of 2 without a role\n"
+    assert told in found.to_text() and found.roles_from == str(file)
+    page = (tmp_path / "run" / "report.html").read_text()
+    gone = ["0: nsubj", "1: none"][1 - left]
+    assert "<h2>Who survived</h2>" in page and f"<td>{gone}</td>" in page
+    assert "<td>0: one back; 1: one back, nsubj</td>" in page
     assert read_roles(heads_file(file, reverser, {"path": f"{reverser}/bundle"}), runs.load(reverser / "bundle")).of
     assert read_roles(heads_file(file, reverser, {"path": "elsewhere/run"}), whole).of
     remedy = r"Make it with `heedful heads .* --json FILE`, or leave out `--roles`"
@@ -337,9 +361,9 @@ def test_a_goal_that_is_not_met_is_told_and_takes_no_longer(
             self.number += 1
 
     for room in (pruning_run, pruning_report):
-        monkeypatch.setattr(room, "points_lost", lambda *facts: 60.5)
+        monkeypatch.setattr(room, "points_lost", lambda *facts: 999.5)
     counter, out = Counter(), tmp_path / "run"
-    wish = {"max_loss": 60.0, "method": "random", "settings": ["training.metric=cer"], "max_steps": 20}
+    wish = {"max_loss": 999.0, "method": "random", "settings": ["training.metric=cer"], "max_steps": 20}
     found = prune(reverser, out, reporter=counter, **wish)
     assert counter.number == 20
     lost = [each for each in counter.notes if each.startswith("Fine-tuned, the model with")]
@@ -347,8 +371,8 @@ def test_a_goal_that_is_not_met_is_told_and_takes_no_longer(
     assert len(numbers) == 3 and numbers == sorted(numbers) and found.num_heads == (6, numbers[-1])
     assert counter.notes[-1] == "The goal is not met. Try more `--max-minutes`, or a larger `--max-loss`."
     values = json.loads((out / "pruning.json").read_text())
-    assert (values["is_goal_met"], values["lost"], values["max_loss"]) == (False, 60.5, 60.0)
-    told = "goal not met: 60.5 points of cer lost on dev, at most 60 allowed"
+    assert (values["is_goal_met"], values["lost"], values["max_loss"]) == (False, 999.5, 999.0)
+    told = "goal not met: 999.5 points of cer lost on dev, at most 999 allowed"
     assert told in found.to_text() and told in (out / "report.html").read_text()
     assert sum(site.num_heads for site in runs.load(out).model.attention_sites()) == numbers[-1]
     assert list(found.scores) == ["before", "gated", "after removal", "after fine-tuning"]

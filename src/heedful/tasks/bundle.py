@@ -146,13 +146,13 @@ def find_bundle(path: Path) -> Path:
     Raises:
         BundleError: neither is there.
     """
+    if not path.is_dir():
+        restore_folder(path)
     if (path / "state.json").is_file():
         raise BundleError(
             f"{path}: a checkpoint, which has the weights alone. Name the run or its bundle here; `predict`, `score`, "
             "`evaluate`, `inspect` and what else asks a model take a checkpoint."
         )
-    if not path.is_dir():
-        restore_folder(path)
     inner = path / "bundle"
     if not (path / MANIFEST).is_file():
         restore_folder(inner)
