@@ -203,8 +203,8 @@ def test_the_bundle_before_fine_tuning_is_kept(pruned: tuple[Path, runs.Pruning]
 
 def test_a_pruned_run_is_resumed_tuned_and_pruned_again(pruned: tuple[Path, runs.Pruning], tmp_path: Path) -> None:
     shutil.copytree(pruned[0], tmp_path / "copy")
-    steps = runs.resume(tmp_path / "copy", settings=["training.max_steps=41"], reporter=SilentReporter()).num_steps
-    assert steps == 41
+    steps = runs.resume(tmp_path / "copy", settings=["training.max_steps=51"], reporter=SilentReporter()).num_steps
+    assert steps == 51
     config = reversal(tmp_path, max_steps=1, schedule={"kind": "constant", "peak": 1e-9}, averaging={"kind": "none"})
     for key in ("text", "model"):
         del config[key]
@@ -307,7 +307,8 @@ def test_kinds_limit_what_is_removed_and_doubts_are_told(
 
 
 def test_as_few_heads_as_a_loss_allows(reverser: Path, tmp_path: Path) -> None:
-    found = prune(reverser, tmp_path / "run", max_loss=60.0, method="random", settings=["training.metric=cer"])
+    wish = {"max_loss": 60.0, "max_steps": 20, "settings": ["training.metric=cer"]}
+    found = prune(reverser, tmp_path / "run", method="random", **wish)
     assert found.metric == "cer" and found.num_heads[1] < 6
     assert found.is_goal_met and found.lost <= 60
     assert found.lost == pytest.approx(found.scores[found.held]["cer"] - found.scores["before"]["cer"])
