@@ -254,14 +254,14 @@ def share_tuning(tuning: RunConfig, candidates: Sequence[Candidate]) -> list[tup
     last = len(candidates) - 1
     places = [last] if number == 1 else [round(each * last / (number - 1)) for each in range(number)]
     shared = []
-    for left, place in zip(range(number, 0, -1), places, strict=True):
-        is_last = left == 1
-        part: dict[str, Any] = {
-            "max_steps": steps if is_last or steps is None else min(-(-steps // 2), steps - left + 1),
-            "max_minutes": minutes if is_last or minutes is None else minutes / 2,
-        }
-        steps = None if steps is None else steps - (part["max_steps"] or 0)
-        minutes = None if minutes is None else minutes - (part["max_minutes"] or 0)
+    for later, place in zip(reversed(range(number)), places, strict=True):
+        part: dict[str, Any] = {}
+        if steps is not None:
+            part["max_steps"] = min(-(-steps // 2), steps - later) if later else steps
+            steps -= part["max_steps"]
+        if minutes is not None:
+            part["max_minutes"] = minutes / 2 if later else minutes
+            minutes -= part["max_minutes"]
         shared.append((candidates[place], replace(tuning, training=_within(tuning.training, part))))
     return shared
 
@@ -269,8 +269,7 @@ def share_tuning(tuning: RunConfig, candidates: Sequence[Candidate]) -> list[tup
 def _within(training: TrainingConfig, limits: dict[str, Any]) -> TrainingConfig:
     """Return the configuration with smaller limits, and validations that are as many."""
     changes = dict(limits)
-    shares = [limits[name] / whole for name in limits if (whole := getattr(training, name)) is not None]
-    share = min(shares, default=1.0)
+    share = min((limit / getattr(training, name) for name, limit in limits.items()), default=1.0)
     if training.validate_every is not None:
         changes["validate_every"] = max(1, round(share * training.validate_every))
     if training.validate_minutes is not None:
