@@ -730,8 +730,8 @@ function answersOf(app, view) {
   const rows = answers.map((each) => {
     const heads = each.heads.map(({ path, head }) => headName(path, head, view)).join(", ");
     const isChosen = app.state.silenced === heads;
-    return h("div", { class: "answer", "data-on": isChosen }, h("dt", {}, `without ${heads}`), h("dd", {}, each.told ? h("em", {}, each.told) : isSame(each) ? h("em", {}, "the same answer") : difference(before, each.words),
-      h("small", {}, ` the first answer’s log-probability: ${each.log_prob.toFixed(2)}`)));
+    return h("div", { class: "answer", "data-on": isChosen }, h("dt", {}, `without ${heads}`), h("dd", {}, each.told ?? [isSame(each) ? h("em", {}, "the same answer") : difference(before, each.words),
+      h("small", {}, ` the first answer’s log-probability: ${each.log_prob.toFixed(2)}`)]));
   });
   const whole = view.causes ? view.causes.log_probs.reduce((a, b) => a + b, 0) : null;
   return h("section", { class: "answers" }, h("h4", {}, "The answer with heads silent"),
