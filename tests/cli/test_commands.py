@@ -202,7 +202,7 @@ def test_prune_fails_where_more_is_lost_than_was_allowed(
 ) -> None:
     for room in (pruning_run, pruning_report):
         monkeypatch.setattr(room, "points_lost", lambda *facts: 60.5)
-    words = ("--max-loss", 60, "--method", "random", "--max-steps", 10, "--set", "validation.max_lines=3")
+    words = ("--max-loss", 60, "--method", "random", "--max-steps", 20, "--set", "validation.max_lines=3")
     assert run("prune", reverser, *words, "--set", "training.metric=cer", "--out", tmp_path / "small") == 1
     assert "\ngoal not met: 60.5 points of cer lost on dev, at most 60 allowed\n" in run.out
     assert "The goal is not met. Try more `--max-minutes`, or a larger `--max-loss`." in run.err
