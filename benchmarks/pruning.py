@@ -1,10 +1,11 @@
 """Prune trained Transformers by every method, to several numbers of heads, and fill the tables. Resumable.
 
-Four parts. ``curves``: the Multi30k model of ``quality.py`` (4+4 layers x 4 heads x 3 kinds), BLEU by heads left for
+Five parts. ``curves``: the Multi30k model of ``quality.py`` (4+4 layers x 4 heads x 3 kinds), BLEU by heads left for
 all methods, three seeds for gates and exact at a half and a quarter, and with narrowed feed-forward layers. ``table``:
 heads left of each kind against BLEU, as in Voita et al. 2019 (table 2), on a 6+6 x 8-head model, English to Spanish.
-``scratch``: shapes that pruning left, trained from random weights as the whole models were. ``cost``: what gates cost
-an update, in seconds of the processor.
+``scratch``: shapes that pruning left, trained from random weights as the whole models were. ``speed``: that of the
+pruned models once more, on one core of a machine that does nothing else. ``cost``: what gates cost an update, in
+seconds of the processor.
 
 A row that stands in ``results/pruning.json`` is skipped. With the default minutes all takes about fifteen hours on two
 cores.
@@ -48,7 +49,7 @@ TABLE_SETTINGS = [
     "training.max_minutes=30",
 ]
 SCRATCH = "same shape from scratch"
-PARTS = ("curves", "table", "scratch", "cost")
+PARTS = ("curves", "table", "scratch", "speed", "cost")
 
 
 def prune(run: Path, name: str, words: Sequence[str]) -> dict[str, Any]:
@@ -66,16 +67,12 @@ def row_of(found: dict[str, Any], said: str, **about: Any) -> dict[str, Any]:
     kinds: dict[str, int] = {}
     for each in found["heads"].values():
         kinds[each["kind"]] = kinds.get(each["kind"], 0) + each["after"]
-    speed = {
-        name: {size: each / found["speed"]["before"][size] for size, each in rates.items()}
-        for name, rates in found["speed"].items()
-    }
     kept = ("scores", "held", "test", "parameters", "predicted_ceiling", "heads")
     return {
         **about,
         "said": said,
         "kinds": kinds,
-        "speedup": speed,
+        "speedup": relative(found["speed"]),
         **{key: found[key] for key in kept},
         "survivors": found.get("survivors"),
         "threads": default_threads(),
@@ -83,11 +80,16 @@ def row_of(found: dict[str, Any], said: str, **about: Any) -> dict[str, Any]:
     }
 
 
+def run_name(key: str, *, is_try: bool = False) -> str:
+    """Return the name of the run that a row stands on."""
+    return f"{'try-' if is_try else ''}prune-{key.replace('/', '-')}"
+
+
 def measure(values: dict[str, Any], key: str, run: Path, words: list[str], arguments: Any, **about: Any) -> None:
     """Fill one row, unless it is there."""
     if key in values["rows"]:
         return
-    name = f"{'try-' if arguments.is_try else ''}prune-{key.replace('/', '-').replace(' ', '-')}"
+    name = run_name(key, is_try=arguments.is_try)
     words = [*words, *(word for setting in arguments.settings for word in ("--set", setting))]
     found = prune(run, name, words)
     row = row_of(found, spell(["prune", str(run), "--out", name, *words]), **about)
@@ -144,6 +146,36 @@ def scratch(values: dict[str, Any], arguments: Any) -> None:
         if not arguments.is_try:
             pruned["scratch"] = {"scores": scores, **facts(run), **environment(), "said": command}
             save(values)
+
+
+def speed(values: dict[str, Any], arguments: Any) -> None:
+    """Measure again how quickly those of the pruned models predict that are still there."""
+    import torch
+
+    import heedful
+    from heedful.data import read_split
+    from heedful.runs.pruning_report import compare_speed
+
+    torch.set_num_threads(1)
+    for key, row in values["rows"].items():
+        run = RUNS / run_name(key)
+        if not run.exists() or row["left"] not in arguments.heads:
+            continue
+        whole = heedful.load(RUNS / ("en-es-6x8" if row["part"] == "table" else "multi30k-en-de-1"))
+        dev = read_split(whole.config.task.data, "dev", Path.cwd())
+        rates = compare_speed(whole.task, heedful.load(run).task, dev, is_narrowed="inner" in row)
+        ratios = relative(rates)
+        print(f"{key}: {ratios}", flush=True)
+        if not arguments.is_try:
+            row.update(speedup=ratios, speed_measured=environment())
+            save(values)
+
+
+def relative(rates: dict[str, dict[Any, float]]) -> dict[str, dict[str, float]]:
+    """Return how many times as quick as the whole model each model is, by batch size."""
+    return {
+        name: {str(size): each / rates["before"][size] for size, each in sizes.items()} for name, sizes in rates.items()
+    }
 
 
 def cost(values: dict[str, Any], arguments: Any) -> None:
@@ -211,7 +243,9 @@ def render(values: dict[str, Any]) -> str:
         seconds = values["cost"]["seconds"]
         rows = [[name, 1000 * each, each / seconds["no gates"]] for name, each in seconds.items()]
         parts += ["## What gates cost\n", table(["update with", "ms of the processor", "times"], rows)]
-    made = [part for row in values["rows"].values() for part in (row, row.get("scratch")) if part]
+    made = [
+        part for row in values["rows"].values() for part in (row, row.get("scratch"), row.get("speed_measured")) if part
+    ]
     parts.append(footer(*made, *([values["cost"]] if "cost" in values else [])))
     return "\n".join(parts)
 
@@ -344,7 +378,13 @@ def main() -> None:
         write_results("pruning", values, render(values))
         draw(values)
         return
-    for name, part in (("curves", curves), ("table", voita_table), ("scratch", scratch), ("cost", cost)):
+    for name, part in (
+        ("curves", curves),
+        ("table", voita_table),
+        ("scratch", scratch),
+        ("speed", speed),
+        ("cost", cost),
+    ):
         if name in arguments.only:
             part(values, arguments)
 

@@ -225,11 +225,9 @@ def describe(
         roles: of the whole model's heads.
         scratch: the same shape trained from scratch, if it was.
     """
-    models = _compared(whole.task, pruned.task, is_narrowed=plan.wish.inner_fraction is not None)
+    is_narrowed = plan.wish.inner_fraction is not None
+    models = _compared(whole.task, pruned.task, is_narrowed=is_narrowed)
     lengths = usual_lengths(whole.task, dev)
-    writes = isinstance(whole.model, Generates)
-    lines = [each.source if each.source is not None else (each.target or "")[:12] for each in dev]
-    speeds = measure_speed(models, lines, round(lengths.target) if writes else None)
     after = {site.path: site for site in pruned.model.attention_sites()}
     blocks = pruned.model.blocks()
     held = next(stage for stage in stages if stage.is_held)
@@ -252,8 +250,26 @@ def describe(
         test=_test_scores({"before": whole.task, "pruned": pruned.task, SCRATCH: scratch}, plan),
         parameters={"before": whole.task.num_parameters, "after": pruned.task.num_parameters},
         operations={name: _describe_operations(each, lengths) for name, each in models.items()},
-        speed={name: each.lines_per_s for name, each in speeds.items()},
+        speed=compare_speed(whole.task, pruned.task, dev, is_narrowed=is_narrowed),
     )
+
+
+def compare_speed(
+    whole: Task, pruned: Task, dev: Sequence[Example], *, is_narrowed: bool
+) -> dict[str, dict[int, float]]:
+    """Return lines a second by batch size: of the whole model, the pruned one, and those that bound what can be saved.
+
+    Args:
+        whole: before.
+        pruned: after.
+        dev: lines to be predicted, all to outputs of the usual length.
+        is_narrowed: feed-forward layers were cut too.
+    """
+    writes = isinstance(whole.model, Generates)
+    lines = [each.source if each.source is not None else (each.target or "")[:12] for each in dev]
+    num_symbols = round(usual_lengths(whole, dev).target) if writes else None
+    found = measure_speed(_compared(whole, pruned, is_narrowed=is_narrowed), lines, num_symbols)
+    return {name: each.lines_per_s for name, each in found.items()}
 
 
 def points_lost(task: Task, metric: str, before: Evaluation, after: Evaluation) -> float:
