@@ -1,13 +1,12 @@
 """The lens as a notebook shows it: anywidget calls the module, a copy for each widget, with models that answer."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.analysis.test_lens import TRANSFORMER, view
 from tests.analysis.test_reading import task_of
-from tests.chromium import Page, browse, need_chromium
+from tests.chromium import Page
 
 from heedful.analysis.lens import Lens
 from heedful.analysis.lens_page import MODULE, STYLE, read_part
@@ -23,13 +22,6 @@ SHOW = """(lens) => window.modules.forEach(({ render }, index) => {
   (window.leaves ??= []).push(render({ model, el })); })"""
 ANSWER = """({ id, heads }) => ({ id,
   answer: { heads: heads.map(([path, head]) => ({ path, head })), text: "new", words: ["new"], log_prob: -3 } })"""
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    need_chromium()
-    with browse() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

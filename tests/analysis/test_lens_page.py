@@ -1,7 +1,6 @@
 """The lens in a browser: seen, pressed and read out; nothing fetched; quick."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 from tests.analysis.test_lens import MODELS, TRANSFORMER, view
 from tests.analysis.test_reading import SIZES, task_of
-from tests.chromium import Page, browse, need_chromium
+from tests.chromium import Page
 
 from heedful.analysis import by_words, read_lines
 from heedful.analysis.lens import Lens, LensHead, LensSide, LensSilence, LensSite, LensView
@@ -23,13 +22,6 @@ pytestmark = pytest.mark.browser
 SOURCE, TARGET = "cab b ab", "ba c"
 TABS = ("head", "sentence", "numbers", "why", "heads")
 CROSS = "decoder.layers.1.cross_attention"
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    need_chromium()
-    with browse() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
