@@ -104,8 +104,7 @@ def render(values: dict[str, Any]) -> str:
                     [kind, len(rows), *(spread([row["scores"][at][metric] for row in rows]) for at in lengths)]
                 )
         parts += [f"## {title}: mean (least to largest)\n", table(["positions", "seeds", *lengths], cells)]
-    last = list(values["rows"].values())[-1]
-    return "\n".join(parts) + footer(last)
+    return "\n".join(parts) + footer(*values["rows"].values())
 
 
 def spread(scores: list[float]) -> str:
