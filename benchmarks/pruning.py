@@ -274,7 +274,7 @@ def _curves_page(values: dict[str, Any]) -> list[str]:
         f"{_cores(rows)}. The picture is `pruning.svg`.\n",
     ]
     speeds = [row for row in of_part(values, "curves", "narrowed") if row["method"] == "gates" and row["seed"] == 1]
-    header = ["heads left", "inner width", "test BLEU", "lost", "parameters", "ceiling of speed"]
+    header = ["heads left", "inner width", "test BLEU", "lost", "parameters", "ceiling by multiplications"]
     header += [f"measured at batch {size}" for size in ("1", "8", "64")]
     lines = [
         [
@@ -295,7 +295,7 @@ def _curves_page(values: dict[str, Any]) -> list[str]:
 def _stages_page(rows: list[dict[str, Any]]) -> list[str]:
     """Return how the score went on the way, what heads could save at most, and which of them stayed."""
     stages = ("before", "gated", "after removal", "after fine-tuning")
-    header = ["heads left", "inner width", *(f"dev BLEU {stage}" for stage in stages), "ceiling without any heads"]
+    header = ["heads left", "inner width", *(f"dev BLEU {stage}" for stage in stages), "the same without any heads"]
     cells = []
     for row in rows:
         scores = [row["scores"][stage]["bleu"] if stage in row["scores"] else None for stage in stages]

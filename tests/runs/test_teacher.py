@@ -61,6 +61,12 @@ def test_killed_and_resumed_is_as_if_never_stopped(reverser: Path, tmp_path: Pat
     assert weights(tmp_path / "killed") == weights(whole)
 
 
+def test_a_run_goes_on_without_its_teacher(reverser: Path, tmp_path: Path) -> None:
+    run = train(student(tmp_path, reverser, max_steps=2), tmp_path / "run")
+    settings = ["training.max_steps=4", "teacher.share=0"]
+    assert runs.resume(run, settings=settings, reporter=SilentReporter()).num_steps == 4
+
+
 def test_a_teacher_that_changed_or_is_gone_is_told(reverser: Path, tmp_path: Path) -> None:
     teacher = tmp_path / "teacher"
     shutil.copytree(reverser / "bundle", teacher)

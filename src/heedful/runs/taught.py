@@ -53,12 +53,12 @@ def _advance(progress: Progress, bar: TaskID, num_answered: int) -> None:
 
 
 def teacher_digests(teacher: TeacherConfig | None) -> dict[str, str]:
-    """Return the sha256 of the teacher's weights, by their path; nothing where none is asked.
+    """Return the sha256 of the teacher's weights, by their path, whatever its share; nothing where there is none.
 
     Raises:
         BundleError: it cannot be opened.
     """
-    if teacher is None or not teacher.share:
+    if teacher is None:
         return {}
     bundle = open_bundle(Path(teacher.path))
     return {str(bundle.weights): weights_digest(bundle)}
