@@ -117,7 +117,10 @@ def _table_page(values: dict[str, Any]) -> list[str]:
 
 def draw(values: dict[str, Any]) -> None:
     """Draw the curves of all methods."""
+    import matplotlib
     import matplotlib.pyplot as plt
+
+    matplotlib.rcParams["svg.hashsalt"] = "heedful"  # or each drawing of the same figures differs
 
     rows = of_part(values, "curves")
     if not rows:

@@ -1,0 +1,128 @@
+"""What a pruning refuses, and what it leaves when it is stopped."""
+
+import math
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runs.pruning_samples import Listener, prune
+from tests.runs.samples import reversal
+
+from heedful import runs
+from heedful.core.errors import BundleError, ConfigError
+from heedful.runs import pruning_run
+from heedful.training import SilentReporter
+from heedful.training.records import Record, TrainRecord, ValidationRecord
+
+pytestmark = pytest.mark.usefixtures("quick_measuring")
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({}, r"exactly one of `--keep`, `--keep-fraction` and `--max-loss`"),
+        ({"keep": 1, "max_loss": 0.5}, r"exactly one of"),
+        (
+            {"keep": 7},
+            r"`--keep` is 7, but the model has 6 heads of the kinds encoder, decoder, cross\. Try `--keep",
+        ),
+        ({"keep": 3, "kinds": ["cross"]}, r"`--keep` is 3, but the model has 2 heads of the kinds cross"),
+        ({"keep": -1}, r"`--keep` must be at least 0 and finite, but is -1"),
+        ({"keep_fraction": 1.5}, r"`--keep-fraction` must be between 0 and 1, but is 1.5"),
+        ({"keep": 2, "kinds": ["cros"]}, r"`cros` is no kind of attention .* Did you mean `cross`"),
+        ({"keep": 2, "kinds": []}, r"`--kinds` names none"),
+        ({"keep": 2, "method": "gate"}, r"`--method` is `gate`\. Did you mean `gates`"),
+        ({"keep": 2, "inner_fraction": 0.0}, r"`--inner-fraction` must be above 0"),
+        ({"keep": 2, "max_minutes": 1.0}, r"`--max-minutes` and `--max-steps` exclude each other"),
+        ({"max_loss": math.nan}, r"`--max-loss` must be at least 0 and finite, but is nan"),
+        ({"max_loss": math.inf}, r"`--max-loss` must be at least 0 and finite, but is inf"),
+        ({"keep": 2, "max_minutes": math.nan, "max_steps": None}, r"`--max-minutes` must be above 0 and finite"),
+        ({"keep": 2, "max_steps": 0}, r"`--max-steps` must be above 0"),
+        ({"keep": 2, "max_steps": 1}, r"`--max-steps` must be at least 2: heads are chosen first"),
+        ({"keep": 2, "data": "multi40k"}, r"`multi40k` is neither a recipe nor a file"),
+        ({"keep": 2, "settings": ["training.metric=blue"]}, r"`training.metric` is `blue`, which is not measured"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_and_nothing_is_written(
+    wish: dict[str, Any], message: str, reverser: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prune(reverser, tmp_path / "run", **wish)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_another_put_in_the_folder_meanwhile_is_left_alone(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = pruning_run.make_plan
+
+    def plan_slowly(*arguments: Any) -> Any:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "theirs").write_text("work of hours")
+        return plan(*arguments)
+
+    monkeypatch.setattr(pruning_run, "make_plan", plan_slowly)
+    with pytest.raises(BundleError, match=r"run: already there\. Choose another `--out`\.$"):
+        prune(reverser, tmp_path / "run", keep=2)
+    assert (tmp_path / "run" / "theirs").read_text() == "work of hours"
+
+
+def test_a_folder_that_cannot_be_made_and_a_beginning_that_was_cut_off(reverser: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BundleError, match=r"file/run: cannot be made: Not a directory\. Choose another `--out`"):
+        prune(reverser, tmp_path / "file" / "run", keep=2)
+    (tmp_path / "killed" / "selection").mkdir(parents=True)
+    with pytest.raises(BundleError, match=r"killed: already there\. .* beginning of a pruning that was cut off"):
+        prune(reverser, tmp_path / "killed", keep=2)
+
+
+@pytest.mark.parametrize("kind", [TrainRecord, ValidationRecord])
+def test_a_stop_in_fine_tuning_tells_what_is_there(
+    kind: type[Record], reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopper(Listener):
+        def recorded(self, record: Record) -> None:
+            if isinstance(record, kind) and "stop" not in self.notes:
+                self.notes.append("stop")  # a second signal would end the process at once
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    listener, out = Stopper(), tmp_path / "run"
+    begin = pruning_run.begin
+    monkeypatch.setattr(pruning_run, "begin", lambda plan, folder, _: begin(plan, folder, listener))
+    settings = ["training.log_every=1", "training.validate_every=3"]
+    with pytest.raises(KeyboardInterrupt):
+        prune(reverser, out, keep=2, method="random", max_steps=40, reporter=(heard := Listener()), settings=settings)
+    if kind is TrainRecord:
+        assert heard.notes[-1].startswith(f"{out}: the heads are removed, but fine-tuning has not come to a bundle")
+        runs.resume(out, reporter=SilentReporter(), settings=["training.max_steps=4"])
+    else:
+        assert heard.notes[-1].startswith(f"{out}: the heads are removed and a bundle is there, fine-tuned so far")
+    assert sum(site.num_heads for site in runs.load(out).model.attention_sites()) == 2
+
+
+def test_an_existing_folder_and_other_data_are_refused(reverser: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(BundleError, match=r"there: already there\. Choose another `--out`"):
+        prune(reverser, tmp_path / "there", keep=2)
+    data = reverser.parent / "train.tsv"
+    content = data.read_bytes()
+    data.write_bytes(content + b"abc\tcba\n")
+    try:
+        with pytest.raises(BundleError, match=r"train\.tsv: not the file that the bundle was trained on"):
+            prune(reverser, tmp_path / "run", keep=2)
+        own = tmp_path / "own.toml"
+        own.write_text('[data]\ntrain = { kind = "tsv", path = "own.tsv", source = "source", target = "target" }\n')
+        (tmp_path / "own.tsv").write_bytes(content)
+        assert prune(reverser, tmp_path / "run", keep=2, method="random", data=str(own)).test == {}
+    finally:
+        data.write_bytes(content)
+
+
+def test_models_without_heads_are_refused(tmp_path: Path) -> None:
+    config = reversal(tmp_path, max_steps=1)
+    config["model"] = {"kind": "recurrent", "embedding_dim": 4, "hidden_dim": 6, "attention": {"kind": "additive"}}
+    runs.train(config, tmp_path / "recurrent", reporter=SilentReporter())
+    with pytest.raises(ConfigError, match=r"no attention with heads that could be removed\. Give .* Transformer"):
+        prune(tmp_path / "recurrent", tmp_path / "out", keep=0)
