@@ -69,6 +69,9 @@ class AlignmentChoice(Config):
         threshold: a word whose strongest weight is not above it stands alone in that view.
         symmetrisation: how the views from both sides are joined.
         joint: how they become links together with those of a model of the other direction.
+        learnt: with a lexicon learnt over these heads (see `heedful.analysis.alignment_model`), a link is what both
+            directions find more probable than this, and threshold and symmetrisation are not asked; absent means that
+            nothing was learnt.
     """
 
     heads: tuple[AlignedHead, ...] = Field(min_length=1)
@@ -76,6 +79,7 @@ class AlignmentChoice(Config):
     threshold: float = Field(0.0, ge=0, lt=1)
     symmetrisation: Symmetrisation = "target"
     joint: JointChoice = JointChoice()
+    learnt: float | None = Field(default=None, ge=0, lt=1)
 
     @property
     def names(self) -> tuple[HeadName, ...]:
@@ -95,6 +99,8 @@ class AlignmentChoice(Config):
         sites = itertools.groupby(sorted(self.names), key=lambda each: each.site)
         heads = "; ".join(f"{site} {', '.join(str(each.head) for each in group)}" for site, group in sites)
         step = "read" if self.shift else "predicted"
+        if self.learnt is not None:
+            return f"learnt over heads {heads}; as the word is {step}; links above {self.learnt:g}"
         limit = f", above {self.threshold:g}" if self.threshold else ""
         return f"heads {heads}; as the word is {step}{limit}; {self.symmetrisation}"
 

@@ -234,7 +234,6 @@ def by_words(
 def _membership(weights: Tensor, words: Sequence[int | None]) -> tuple[Float[Tensor, "W P"], Float[Tensor, "W 1"]]:
     num_words = max((each + 1 for each in words if each is not None), default=0)
     member = weights.new_zeros(num_words, len(words))
-    for position, word in enumerate(words):
-        if word is not None:
-            member[word, position] = 1
+    owned = [position for position, word in enumerate(words) if word is not None]
+    member[[words[position] for position in owned], owned] = 1
     return member, member.sum(1, keepdim=True)

@@ -101,18 +101,17 @@ def _between_words(task: Task, reading: Reading, sites: set[str], unread: Unread
     source_words = word_of_symbols(source, lambda text: encode_source(codec.normalize(text)))
     target_words = word_of_symbols(target, lambda text: encode_target(codec.normalize(text)))
     num_source, num_target = len(source.split()), len(target.split())
-    heads: list[HeadName] = []
-    predicted, read = [], []
-    for each in reading.maps:
-        if each.site.path in sites:
-            heads += [HeadName(each.site.path, head) for head in range(each.site.num_heads)]
-            # Queries are BOS w1 .. wn and predict w1 .. wn EOS; the last key is EOS, which no word owns.
-            num_queries, num_keys = each.weights.shape[1:]
-            columns = _fit(source_words, num_keys - 1)
-            rows = _fit(target_words, num_queries - 1)
-            predicted.append(_pad(by_words(each.weights[:, :-1, :-1], rows, columns), num_target, num_source))
-            read.append(_pad(by_words(each.weights[:, 1:, :-1], rows, columns), num_target, num_source))
-    return WordWeights(line, tuple(heads), torch.cat(predicted), torch.cat(read))
+    maps = [each for each in reading.maps if each.site.path in sites]
+    weights = torch.cat([each.weights for each in maps])
+    # Queries are BOS w1 .. wn and predict w1 .. wn EOS; the last key is EOS, which no word owns.
+    num_queries, num_keys = weights.shape[1:]
+    rows, columns = _fit(target_words, num_queries - 1), _fit(source_words, num_keys - 1)
+    predicted, read = (
+        _pad(by_words(each[:, :, :-1], rows, columns), num_target, num_source)
+        for each in (weights[:, :-1], weights[:, 1:])
+    )
+    heads = tuple(HeadName(each.site.path, head) for each in maps for head in range(each.site.num_heads))
+    return WordWeights(line, heads, predicted, read)
 
 
 def word_of_symbols(text: str, encode: Callable[[str], Sequence[int]]) -> list[int | None]:

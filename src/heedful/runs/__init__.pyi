@@ -1,12 +1,12 @@
 from heedful.runs.agreement import agree as agree
+from heedful.runs.alignment_choices import choose_alignment as choose_alignment
+from heedful.runs.alignment_choices import choose_unsupervised as choose_unsupervised
+from heedful.runs.alignment_kept import save_choice as save_choice
 from heedful.runs.alignments import align as align
 from heedful.runs.alignments import align_predictions as align_predictions
-from heedful.runs.alignments import choose_alignment as choose_alignment
-from heedful.runs.alignments import choose_unsupervised as choose_unsupervised
 from heedful.runs.alignments import evaluate_alignments as evaluate_alignments
 from heedful.runs.alignments import format_links as format_links
 from heedful.runs.alignments import read_gold as read_gold
-from heedful.runs.alignments import save_choice as save_choice
 from heedful.runs.config import RunConfig as RunConfig
 from heedful.runs.config import read_run as read_run
 from heedful.runs.cost_measuring import cost as cost
@@ -23,6 +23,7 @@ from heedful.runs.heads_input import HeadsData as HeadsData
 from heedful.runs.heads_page import write_heads_page as write_heads_page
 from heedful.runs.inspection import Inspection as Inspection
 from heedful.runs.inspection import inspect as inspect
+from heedful.runs.learnt_alignment import learn_alignment as learn_alignment
 from heedful.runs.loaded import LoadedModel as LoadedModel
 from heedful.runs.loaded import load as load
 from heedful.runs.outputs import check_outputs as check_outputs

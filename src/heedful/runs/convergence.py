@@ -53,7 +53,7 @@ def note_late_gains(run: RunFolder) -> None:
     bundle = open_bundle(run.bundle)
     metrics = {**bundle.metrics(), LATE_GAINS: late_gains(read_history(run.history))}
     if metrics != bundle.metrics():
-        amend_bundle(bundle, METRICS, (json.dumps(metrics, indent=2, ensure_ascii=False) + "\n").encode())
+        amend_bundle(bundle, {METRICS: (json.dumps(metrics, indent=2, ensure_ascii=False) + "\n").encode()})
 
 
 def late_gains(history: Sequence[dict[str, Any]]) -> dict[str, float]:

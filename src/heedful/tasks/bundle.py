@@ -7,6 +7,7 @@ config.toml         the resolved configuration; ``training`` and ``runtime`` say
 metrics.json        scores by name, each with its signature; how much they still changed when training ended
 card.md             what this is, for people
 alignment.json      how words are aligned, where that was chosen (see `amend_bundle`)
+lexicon.safetensors words that translate each other, where that was learnt to align them
 manifest.json       written last: format version, and size and sha256 of every other file
 ==================  ==================================================================================
 
@@ -36,6 +37,7 @@ CONFIG = "config.toml"
 METRICS = "metrics.json"
 CARD = "card.md"
 ALIGNMENT = "alignment.json"
+LEXICON = "lexicon.safetensors"
 MANIFEST = "manifest.json"
 REQUIRED = (WEIGHTS, CONFIG, METRICS)
 
@@ -81,7 +83,8 @@ class Bundle:
 
     def text_files(self) -> list[str]:
         """Return the names of the tokenizers' files and the labels."""
-        return [name for name in self.manifest["files"] if name not in (WEIGHTS, CONFIG, METRICS, CARD, ALIGNMENT)]
+        others = (WEIGHTS, CONFIG, METRICS, CARD, ALIGNMENT, LEXICON)
+        return [name for name in self.manifest["files"] if name not in others]
 
     def size_bytes(self) -> int:
         """Return what all files take together."""
@@ -111,10 +114,14 @@ def write_bundle(path: Path, fill: Callable[[Path], None], *, about: Mapping[str
         ) from error
 
 
-def amend_bundle(bundle: Bundle, name: str, content: bytes) -> None:
-    """Put a file into a bundle, or another in its place, with a manifest that fits: all of it appears, or none.
+def amend_bundle(bundle: Bundle, files: Mapping[str, bytes | None]) -> None:
+    """Put files into a bundle, or others in their place, with a manifest that fits: all of it appears, or none.
 
     Who made the bundle and when stays as it was.
+
+    Args:
+        bundle: as it is now.
+        files: contents by name; None removes the file, if it is there.
 
     Raises:
         BundleError: the disk is full or cannot be written, or the bundle was changed meanwhile; it is untouched.
@@ -123,9 +130,11 @@ def amend_bundle(bundle: Bundle, name: str, content: bytes) -> None:
 
     def fill(folder: Path) -> None:
         for each in bundle.manifest["files"]:
-            if each != name:
+            if each not in files:
                 _link(bundle.path / each, folder / each)
-        (folder / name).write_bytes(content)
+        for name, content in files.items():
+            if content is not None:
+                (folder / name).write_bytes(content)
         if _read_manifest(bundle.path) != bundle.manifest:
             raise BundleError(f"{bundle.path}: changed while it was read. Try again when nothing writes there.")
 
