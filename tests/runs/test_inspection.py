@@ -94,6 +94,35 @@ def test_every_way_out(run: Terminal, reverser: Path, tmp_path: Path) -> None:  
     assert width > 300 and height > 300
 
 
+def svg_texts(path: Path) -> list[str | None]:
+    return [each.text for each in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_picture_of_all_heads_names_each_and_keeps_the_choice(run: Terminal, reverser: Path, tmp_path: Path) -> None:  # noqa: F811
+    file = tmp_path / "heads.svg"
+    assert run("inspect", reverser, "abcd", "--picture", "heads", "--svg", file) == 0
+    texts = svg_texts(file)
+    assert [each for each in texts if each and ":" in each] == ["cross 0:0", "cross 0:1"]
+    # The words of rows stand once, at the left; those of columns under each head of the last layer.
+    assert texts.count("</s>") == 3
+    assert run("inspect", reverser, "abcd", "--kind", "encoder", "--layer", 0, "--picture", "heads", "--svg", file) == 0
+    assert "encoder 0:1" in svg_texts(file)
+
+
+def test_lines_are_as_dark_and_wide_as_the_weights(seen: runs.Inspection, tmp_path: Path) -> None:
+    file = tmp_path / "lines.svg"
+    seen.save_picture(file, "svg", Selection(head=1), "lines")
+    values = seen.select(Selection(head=1)).values
+    assert sorted(each for each in svg_texts(file) if each) == sorted(
+        [*"abcd", "</s>", *"abcd", "</s>", "attention weights, cross, layer 0, head 1"]
+    )
+    styles = [each.get("style") or "" for each in ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}path")]
+    widths = [float(style.split("stroke-width:")[1].split(";")[0]) for style in styles if "stroke-width" in style]
+    shares = (values / values.max()).flatten().sort().values
+    shares = shares[shares > 0]
+    torch.testing.assert_close(torch.tensor(widths[-len(shares) :]), 0.3 + 1.5 * shares, rtol=0, atol=1e-3)
+
+
 def test_the_terminal_shows_other_measures_and_words(seen: runs.Inspection) -> None:
     file = io.StringIO()
     seen.print(Selection(kind="encoder", measure="rollout", has_words=True), file)
@@ -185,6 +214,8 @@ def test_a_notebook_gets_a_page_in_a_frame(seen: runs.Inspection) -> None:
         (["ab", "--with", "nowhere"], 1, "nowhere: no such folder."),
         (["ab", "--silence", "cross.0:" + "9" * 5000], 2, "names no head."),
         (["ab", "--measure", "rollout", "--head", "1"], 2, "A rollout is of all heads together, so `--head` does not"),
+        (["ab", "--picture", "heads", "--head", "1"], 2, "A picture of all heads has no place for `--head`"),
+        (["ab", "--picture", "heads", "--layer", "4"], 2, "`--layer` is 4, but cross attention has heads in layers 0."),
         (["ab", "--svg", "missing/x.svg"], 2, "missing/x.svg: there is no folder missing. Make it first."),
         (["ab", "--json", "x.html"], 2, "x.html: named twice."),
     ],

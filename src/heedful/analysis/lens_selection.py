@@ -1,7 +1,7 @@
 """One matrix of a view, chosen by kind, layer, head and measure, as terminal and paper draw it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxtyping import Float
 from torch import Tensor
@@ -84,6 +84,32 @@ def select(view: LensView, selection: Selection) -> Selected:
     if selection.has_words:
         values = by_words(values, queries.word_of, keys.word_of)
     return Selected(title, values.mean(0), _labels(queries, selection), _labels(keys, selection))
+
+
+def select_heads(view: LensView, selection: Selection) -> list[list[Selected]]:
+    """Return the matrix of every head of a kind, a list for each layer; of one layer alone where that was chosen.
+
+    Raises:
+        ConfigError: the view has no such attention or measure, or one head was chosen, or a rollout, which has none.
+    """
+    if selection.head is not None or selection.measure == "rollout":
+        raise ConfigError(
+            "A picture of all heads has no place for `--head` or a rollout. Leave them out, or draw a matrix or lines."
+        )
+    last = _site(view, selection)
+    layers = [each for each in view.sites if each.kind == last.kind and each.num_heads]
+    if selection.layer is not None:
+        layers = [last]
+    return [
+        [
+            replace(
+                select(view, replace(selection, kind=site.kind, layer=site.layer, head=head)),
+                title=f"{site.kind} {site.layer}:{head}",
+            )
+            for head in range(site.num_heads)
+        ]
+        for site in layers
+    ]
 
 
 def _labels(side: LensSide, selection: Selection) -> tuple[str, ...]:

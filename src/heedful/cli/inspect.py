@@ -27,6 +27,14 @@ class Measure(StrEnum):
     rollout = "rollout"
 
 
+class Drawing(StrEnum):
+    """What a picture shows."""
+
+    matrix = "matrix"
+    lines = "lines"
+    heads = "heads"
+
+
 def inspect(
     run: Run,
     source: Annotated[str, typer.Argument(help="The line to be read.", show_default=False)],
@@ -51,8 +59,11 @@ def inspect(
         typer.Option(metavar="HEADS", help="Answer again with heads silent: cross.1:2; several at once with commas."),
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole lens as one page.")] = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix as SVG.")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the matrix as PNG.")] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a picture as SVG.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a picture as PNG.")] = None,
+    picture: Annotated[
+        Drawing, typer.Option(help="The matrix, lines between its words, or all heads of the kind or layer.")
+    ] = Drawing.matrix,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole lens as JSON.")] = None,
     settings: Settings = None,
 ) -> None:
@@ -65,13 +76,13 @@ def inspect(
     model = runs.load(run, settings=settings or [])
     has_page = html is not None or json is not None
     inspection = runs.inspect(model, source, target, other=other, silent=silence or [], with_causes=has_page)
-    inspection.select(selection)  # what is asked wrongly shows before anything is written
+    inspection.drawing(selection, picture.value)  # what is asked wrongly shows before anything is written
     if html is not None:
         inspection.save_html(html)
     if json is not None:
         inspection.save_json(json)
     if svg is not None:
-        inspection.save_picture(svg, "svg", selection)
+        inspection.save_picture(svg, "svg", selection, picture.value)
     if png is not None:
-        inspection.save_picture(png, "png", selection)
+        inspection.save_picture(png, "png", selection, picture.value)
     inspection.print(selection, sys.stdout)

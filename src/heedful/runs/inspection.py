@@ -3,11 +3,13 @@
 import html
 import importlib.util
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from heedful.analysis import draw_text, read_lines
@@ -15,8 +17,8 @@ from heedful.analysis.figure import PictureForm
 from heedful.analysis.lens import Lens, LensHead, LensSilence, LensView
 from heedful.analysis.lens_causes import answer_log_probs, silence
 from heedful.analysis.lens_page import lens_page
-from heedful.analysis.lens_picture import save_picture
-from heedful.analysis.lens_selection import Selected, Selection, select
+from heedful.analysis.lens_picture import Drawing, draw_heads, draw_lines, draw_matrix, save_picture
+from heedful.analysis.lens_selection import Selected, Selection, select, select_heads
 from heedful.analysis.lens_view import view_of
 from heedful.analysis.reading import Reading
 from heedful.analysis.render import printable
@@ -119,17 +121,40 @@ class Inspection:
         """
         _write(Path(path), (self.lens.to_json() + "\n").encode("ascii"))
 
-    def save_picture(self, path: Path | str, form: PictureForm, selection: Selection | None = None) -> None:
-        """Write one matrix of the first view as SVG or PNG.
+    def save_picture(
+        self,
+        path: Path | str,
+        form: PictureForm,
+        selection: Selection | None = None,
+        drawing: Drawing = "matrix",
+    ) -> None:
+        """Write a picture of the first view as SVG or PNG.
+
+        Args:
+            path: of the file.
+            form: of the file.
+            selection: which matrix; of ``heads``, which kind, layer and measure.
+            drawing: ``matrix``, ``lines`` between its words, or all ``heads`` of a kind or layer.
 
         Raises:
+            ConfigError: the view has no such attention, head or measure.
             HeedfulError: the file cannot be written; one that was there is untouched.
         """
-        selected = self.select(selection)
+        draw = self.drawing(selection, drawing)
         try:
-            save_picture(selected, Path(path), form)
+            save_picture(draw, Path(path), form)
         except OSError as error:
             raise HeedfulError(f"{path}: cannot be written: {error.strerror}.") from None
+
+    def drawing(self, selection: Selection | None, drawing: Drawing) -> Callable[[], Figure]:
+        """Return what draws a picture; what is asked wrongly shows at once.
+
+        Raises:
+            ConfigError: the view has no such attention, head or measure.
+        """
+        if drawing == "heads":
+            return partial(draw_heads, select_heads(self.lens.views[0], selection or Selection()))
+        return partial({"matrix": draw_matrix, "lines": draw_lines}[drawing], self.select(selection))
 
     def widget(self) -> Any:
         """Return the lens as a notebook's widget, in which heads are silenced while one looks.
