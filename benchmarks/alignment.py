@@ -79,6 +79,7 @@ MODELS = {
         is_reverse=True,
     ),
 }
+HEADINGS = {"aer": "AER", "cpu_s": "seconds of one core"}
 PARTS = ("published", "rivals", *MODELS, "both", "learnt")
 
 
@@ -220,11 +221,11 @@ def learnt(settings: Sequence[str]) -> dict[str, Any]:
         for name, texts, choice, known in ways if key == "transformer" else ways[:1]:
             begun = time.process_time()
             found = runs.learn_alignment(model, texts, choice=choice, gold=known)
-            seconds = time.process_time() - begun
+            cpu_s = time.process_time() - begun
             runs.save_choice(model, found.choice, {}, learnt=found.model)
             trial_aer = 100 * found.errors.aer if found.errors else None
             rows.append(
-                {"attention of": MODELS[key].name, "way": name, "pairs": found.num_pairs, "seconds": seconds}
+                {"attention of": MODELS[key].name, "way": name, "pairs": found.num_pairs, "cpu_s": cpu_s}
                 | {"trial": trial_aer, **percent(list(runs.align(model, texts_of(test))))}
             )
             print(rows[-1], flush=True)
@@ -239,7 +240,7 @@ def without_attention() -> dict[str, Any]:
     lines = [Line(one, other, torch.ones(len(other), len(one)).half()) for one, other in map(words_of, texts)]
     begun = time.process_time()
     found = learn(lines)
-    seconds = time.process_time() - begun
+    cpu_s = time.process_time() - begun
     agreement = [each.float() for each in found.agreement(lines[: len(trial) + len(test)])]
 
     def links(threshold: float, split: slice) -> list[Links]:
@@ -251,7 +252,7 @@ def without_attention() -> dict[str, Any]:
         "attention of": "none",
         "way": "threshold chosen on trial",
         "pairs": len(lines),
-        "seconds": seconds,
+        "cpu_s": cpu_s,
         "trial": 100 * count_errors(links(best, first), trial).aer,
         **percent(links(best, rest)),
     }
@@ -276,7 +277,7 @@ def render(values: dict[str, Any]) -> str:
         (
             "learnt",
             "Learnt on top of attention, from the same pairs",
-            ["attention of", "way", "pairs", "seconds", "trial", *figures],
+            ["attention of", "way", "pairs", "cpu_s", "trial", *figures],
         ),
         *((key, model.name, ["heads", "setting", "trial", *figures]) for key, model in MODELS.items()),
         ("both", "Transformers of both directions together", ["heads", "setting", "trial", *figures]),
@@ -285,7 +286,7 @@ def render(values: dict[str, Any]) -> str:
     for key, title, header in sections:
         if key in values:
             rows = [[_cell(row[column]) for column in header] for row in values[key]["rows"]]
-            parts += [f"## {title}\n", table(["AER" if name == "aer" else name for name in header], rows)]
+            parts += [f"## {title}\n", table([HEADINGS.get(name, name) for name in header], rows)]
             parts += _about(values[key])
     return "\n".join(parts)
 

@@ -79,6 +79,18 @@ def test_texts_side_by_side_do_not_see_each_other() -> None:
     torch.testing.assert_close(together.jumps, counts)
 
 
+def test_farther_jumps_count_as_the_farthest() -> None:
+    """From before the first word to one past the farthest, the only word that can have written it."""
+    num_others = FARTHEST + 50
+    probability, expected = torch.zeros(1, 1, num_others), torch.ones(1, 1, num_others)
+    probability[0, 0, -1] = 1.0
+    found = infer(
+        Written(probability, torch.full((1, 1), 1e-9), expected, torch.ones(1, 1, dtype=torch.bool)), some_jumps()
+    )
+    assert float(found.jumps[-1]) == pytest.approx(1) and float(found.jumps[:-1].sum()) == pytest.approx(0, abs=1e-5)
+    assert float(found.links[0, 0, -1]) == pytest.approx(1)
+
+
 def test_a_long_text_neither_vanishes_nor_overflows() -> None:
     probability, alone, expected = some_text(400, 300, seed=5)
     written = Written(

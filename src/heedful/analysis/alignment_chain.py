@@ -3,7 +3,7 @@
 A text is written word by word. With probability `UNALIGNED` a word comes from no word of the other text; the chain then
 stays where it is. Else it moves from the word k that was used last to a word j, with probability in proportion to
 ``jumps[j - k] * expected[t, j]``, and that word writes it. Jumps are those of Vogel et al. (1996), the word that comes
-from none as in Och and Ney (2003, section 2.1). What is new here is ``expected``: what a trained model's attention says
+from none as in the HMM of Och and Ney (2003). What is new here is ``expected``: what a trained model's attention says
 of this very word and line, before the word is known.
 """
 
@@ -14,13 +14,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 UNALIGNED = 0.2
-"""Probability that a word comes from none; fixed, as in Liang et al. (2006), so that rounds of learning cannot make it
-swallow the rare words."""
+"""Probability that a word comes from none; fixed, so that rounds of learning cannot make it swallow the rare words."""
 
 FARTHEST = 100
 """Jumps that are farther count as this far."""
 
 NUM_JUMPS = 2 * FARTHEST + 1
+
+RAREST_JUMP = 1e-6
+"""Probability that every jump has at least."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Posterior:
 
 
 def infer(written: Written, jumps: Float[Tensor, "X"]) -> Posterior:
-    """Run forward and backward over a batch of texts (Rabiner 1989, section III; scaled at every word).
+    """Run forward and backward over a batch of texts (Rabiner 1989), scaled at every word.
 
     Args:
         written: the texts.

@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.analysis.alignment_chain import NUM_JUMPS
+from heedful.analysis.alignment_chain import NUM_JUMPS, RAREST_JUMP
 from heedful.analysis.alignment_lexicon import Lexicon, Vocabulary
 from heedful.analysis.alignment_model import AlignmentModel, Line, LineBatch
+from heedful.core.errors import DataError
 
 MAX_WORDS = 100
 """Lines with more words on one side teach little and cost much."""
@@ -23,9 +24,8 @@ EVEN_ROUNDS = 3
 JUMPING_ROUNDS = 3
 NUM_ROUNDS = EVEN_ROUNDS + JUMPING_ROUNDS
 
-_RAREST_JUMP = 1e-6
-_LEAST_KEPT = 1e-4
-"""Pairs of words less probable than this in both directions are not kept."""
+_LEAST_KEPT = 1e-3
+"""Pairs of words that are expected to have been links less often than this are not kept."""
 
 
 def learn(lines: Sequence[Line], *, tell: Callable[[int], None] = lambda _: None) -> AlignmentModel:
@@ -36,14 +36,17 @@ def learn(lines: Sequence[Line], *, tell: Callable[[int], None] = lambda _: None
         tell: hears the number of rounds that are done.
 
     Raises:
-        ValueError: no line is left.
+        DataError: no line is left.
+        ArithmeticError: attention that is no number.
     """
-    lines = [each for each in lines if 0 < len(each.source) <= MAX_WORDS and 0 < len(each.target) <= MAX_WORDS]
+    lines = [each for each in lines if teaches(each.source, each.target)]
     if not lines:
-        raise ValueError("there is no pair of lines with words on both sides")
+        raise DataError(
+            f"There is no pair of lines with 1 to {MAX_WORDS} words on both sides, so nothing can be learnt."
+        )
     model = _begin(lines)
     batches = list(model.batches(lines))
-    model = replace(model, lexicon=_together(batches, len(model.target.words)))
+    model = replace(model, lexicon=_together(batches, len(model.source.words), len(model.target.words)))
     places = [model.lexicon.find(each.source, each.target).int() for each in batches]
     for number in range(NUM_ROUNDS):
         lexicon, jumps = _round(model, batches, places)
@@ -53,23 +56,27 @@ def learn(lines: Sequence[Line], *, tell: Callable[[int], None] = lambda _: None
     return replace(model, lexicon=model.lexicon.pruned(_LEAST_KEPT))
 
 
+def teaches(source: Sequence[str], target: Sequence[str]) -> bool:
+    """Say whether a pair of lines has words on both sides, and not too many."""
+    return 0 < len(source) <= MAX_WORDS and 0 < len(target) <= MAX_WORDS
+
+
 def _begin(lines: Sequence[Line]) -> AlignmentModel:
     """Return a model that knows the words, and of jumps nothing."""
     source, target = Vocabulary.of(each.source for each in lines), Vocabulary.of(each.target for each in lines)
     nothing = torch.zeros(0)
-    lexicon = Lexicon(nothing.long(), nothing, nothing, len(target.words))
+    lexicon = Lexicon(nothing.long(), nothing, len(source.words), len(target.words))
     return AlignmentModel(source, target, lexicon, torch.full((2, NUM_JUMPS), 1 / NUM_JUMPS))
 
 
-def _together(batches: Iterable[LineBatch], num_targets: int) -> Lexicon:
-    """Return every pair of words that stand together in a pair of lines, all equally probable."""
+def _together(batches: Iterable[LineBatch], num_sources: int, num_targets: int) -> Lexicon:
+    """Return every pair of words that stand together in a pair of lines, none of them a link so far."""
     waiting: list[Tensor] = []
     for batch in batches:
         pairs = batch.source[:, None, :] * (num_targets + 1) + batch.target[:, :, None]
         waiting.append(torch.unique(pairs[batch.source_keep[:, None, :] & batch.target_keep[:, :, None]]))
     codes = torch.unique(torch.cat(waiting))
-    ones = torch.ones(len(codes))
-    return Lexicon(codes, ones, ones, num_targets)
+    return Lexicon(codes, torch.zeros(len(codes)), num_sources, num_targets)
 
 
 def _round(
@@ -83,14 +90,7 @@ def _round(
         agreed = both[0].links * both[1].links.mT
         counts.index_add_(0, found.flatten(), agreed.flatten().double())
         jumps += torch.stack([each.jumps for each in both])
-    lexicon = model.lexicon
-    counts = counts[:-1]
-    forward = counts / _totals(lexicon.sources, counts)
-    backward = counts / _totals(lexicon.targets, counts)
-    shares = (jumps / jumps.sum(1, keepdim=True)).clamp(min=_RAREST_JUMP)
-    return replace(lexicon, forward=forward.float(), backward=backward.float()), shares.float()
-
-
-def _totals(words: Int[Tensor, "X"], counts: Tensor) -> Tensor:
-    """Return for each pair of words the counts of all pairs with the same word."""
-    return torch.bincount(words, counts).clamp(min=1e-30)[words]
+    if not bool(jumps.isfinite().all()):
+        raise ArithmeticError("attention holds numbers that are not finite")
+    shares = (jumps / jumps.sum(1, keepdim=True)).clamp(min=RAREST_JUMP)
+    return replace(model.lexicon, counts=counts[:-1].float()), shares.float()

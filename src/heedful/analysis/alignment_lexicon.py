@@ -1,15 +1,16 @@
-"""Words of two languages, and how probably each is written where the other stands."""
+"""Words of two languages, and how often one was written where the other stands."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 RAREST = 1e-6
-"""Probability of a word that was never seen, and of two words that never stood in one pair of lines."""
+"""Probability of a word that was never seen."""
 
 
 def fold(word: str) -> str:
@@ -52,42 +53,52 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """How probably a word is written from a word of the other language, for pairs of words that stood in one pair of
-    lines.
+    """How often words of two languages were links of one another, as far as can be told.
 
     Attributes:
-        codes: of the pairs, in order: source word times (target words + 1) plus target word.
-        forward: probability of the target word, given the source word.
-        backward: probability of the source word, given the target word.
+        codes: of the pairs of words, in order: source word times (target words + 1) plus target word.
+        counts: expected number of links of each pair.
+        num_sources: words of the source's vocabulary.
         num_targets: words of the target's vocabulary.
     """
 
     codes: Int[Tensor, "X"]
-    forward: Float[Tensor, "X"]
-    backward: Float[Tensor, "X"]
+    counts: Float[Tensor, "X"]
+    num_sources: int
     num_targets: int
-
-    @property
-    def sources(self) -> Int[Tensor, "X"]:
-        """The source word of each pair."""
-        return self.codes // (self.num_targets + 1)
-
-    @property
-    def targets(self) -> Int[Tensor, "X"]:
-        """The target word of each pair."""
-        return self.codes % (self.num_targets + 1)
 
     def __len__(self) -> int:
         return len(self.codes)
 
+    @cached_property
+    def source_totals(self) -> Float[Tensor, "W"]:
+        """Expected number of links of each source word; 0 for the unknown one."""
+        return self._totals(self.codes // (self.num_targets + 1), self.num_sources + 1)
+
+    @cached_property
+    def target_totals(self) -> Float[Tensor, "W"]:
+        """Expected number of links of each target word; 0 for the unknown one."""
+        return self._totals(self.codes % (self.num_targets + 1), self.num_targets + 1)
+
+    def _totals(self, words: Int[Tensor, "X"], number: int) -> Float[Tensor, "W"]:
+        return torch.zeros(number, dtype=torch.float64).index_add_(0, words, self.counts.double()).float()
+
     def find(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Int[Tensor, "B T S"]:
         """Return the place of each pair of words of each pair of lines; ``len(self)`` where it is not here."""
         codes = source[:, None, :] * (self.num_targets + 1) + target[:, :, None]
+        if not len(self):
+            return torch.zeros_like(codes)
         places = torch.searchsorted(self.codes, codes)
-        is_here = self.codes[places.clamp(max=max(len(self) - 1, 0))] == codes if len(self) else codes < 0
-        return torch.where(is_here, places, len(self))
+        return torch.where(self.codes[places.clamp(max=len(self) - 1)] == codes, places, len(self))
+
+    def counted(self, places: Int[Tensor, "B T S"]) -> Float[Tensor, "B T S"]:
+        """Return the counts by place; 0 for a place past the end."""
+        if not len(self):
+            return torch.zeros(places.shape)
+        last = len(self) - 1
+        return torch.where(places <= last, self.counts[places.clamp(max=last)], 0.0)
 
     def pruned(self, least: float) -> "Lexicon":
-        """Return the pairs that are at least that probable in one direction."""
-        kept = torch.maximum(self.forward, self.backward) >= least
-        return Lexicon(self.codes[kept], self.forward[kept], self.backward[kept], self.num_targets)
+        """Return the pairs that were expected to be links at least that often."""
+        kept = self.counts >= least
+        return Lexicon(self.codes[kept], self.counts[kept], self.num_sources, self.num_targets)

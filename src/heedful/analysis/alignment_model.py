@@ -15,10 +15,13 @@ from torch import Tensor
 
 from heedful.analysis.alignment import Links
 from heedful.analysis.alignment_chain import Posterior, Written, infer
-from heedful.analysis.alignment_lexicon import RAREST, Lexicon, Vocabulary
+from heedful.analysis.alignment_lexicon import Lexicon, Vocabulary
 
 USUAL_THRESHOLD = 0.35
 """Where gold alignments do not tell a better one."""
+
+PRIOR_LINKS = 1.0
+"""Words that each word is taken to have been linked with before any was seen, spread as words are on the whole."""
 
 MAX_CELLS = 100_000
 """Pairs of words that are looked at together."""
@@ -106,16 +109,18 @@ class AlignmentModel:
     def infer(self, batch: LineBatch, places: Int[Tensor, "B T S"]) -> tuple[Posterior, Posterior]:
         """Return what the chains of both directions say of a batch; the second has its axes exchanged.
 
+        A word that was never seen writes what words write on the whole; one that was seen once may still be the partner
+        of another.
+
         Args:
             batch: of lines.
             places: of their words in the lexicon, see `Lexicon.find`.
         """
-        lexicon, weights = self.lexicon, batch.weights.float()
+        counts, weights = self.lexicon.counted(places), batch.weights.float()
         alone = self.target.shares[batch.target], self.source.shares[batch.source]
-        is_known = batch.source != self.source.unknown, batch.target != self.target.unknown
-        # A word that was never seen writes what words write on the whole.
-        forward = torch.where(is_known[0][:, None, :], _look_up(lexicon.forward, places), alone[0][:, :, None])
-        backward = torch.where(is_known[1][:, :, None], _look_up(lexicon.backward, places), alone[1][:, None, :])
+        totals = self.lexicon.source_totals[batch.source], self.lexicon.target_totals[batch.target]
+        forward = (counts + PRIOR_LINKS * alone[0][:, :, None]) / (totals[0][:, None, :] + PRIOR_LINKS)
+        backward = (counts + PRIOR_LINKS * alone[1][:, None, :]) / (totals[1][:, :, None] + PRIOR_LINKS)
         expected = (
             _expect(weights, 2) * batch.source_keep[:, None, :],
             _expect(weights, 1) * batch.target_keep[:, :, None],
@@ -128,16 +133,16 @@ class AlignmentModel:
     def agreement(self, lines: Sequence[Line]) -> list[Float[Tensor, "T S"]]:
         """Return how far both directions find each link of each line probable: the root of the product.
 
-        What the model did not read, because it was cut, has no links.
+        What follows the last word with any weight was cut and is not read here either; it has no links.
         """
-        found = [line.weights.new_zeros(len(line.target), len(line.source)) for line in lines]
-        for batch in self.batches(lines):
+        read = [_as_read(line) for line in lines]
+        found = [line.weights.new_zeros(len(line.target), len(line.source), dtype=torch.float32) for line in lines]
+        for batch in self.batches(read):
             forward, backward = self.infer(batch, self.lexicon.find(batch.source, batch.target))
             both = (forward.links * backward.links.mT).sqrt()
             for place, row in enumerate(batch.rows):
-                line = lines[row]
-                was_read = line.weights.any(1, keepdim=True) & line.weights.any(0)
-                found[row] = both[place, : len(line.target), : len(line.source)] * was_read
+                num_targets, num_sources = len(read[row].target), len(read[row].source)
+                found[row][:num_targets, :num_sources] = both[place, :num_targets, :num_sources]
         return found
 
 
@@ -147,10 +152,11 @@ def links_above(agreement: Float[Tensor, "T S"], threshold: float) -> Links:
     return frozenset(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
-def _look_up(probabilities: Float[Tensor, "X"], places: Int[Tensor, "B T S"]) -> Float[Tensor, "B T S"]:
-    """Return probabilities by their place; the rarest one for a place past the end."""
-    ended = torch.nn.functional.pad(probabilities.clamp(min=RAREST), (0, 1), value=RAREST)
-    return ended[places]
+def _as_read(line: Line) -> Line:
+    """Return a line without the words that its model did not read."""
+    rows, columns = (torch.nonzero(line.weights.any(dim)) for dim in (1, 0))
+    num_targets, num_sources = (int(each[-1]) + 1 if len(each) else 0 for each in (rows, columns))
+    return Line(line.source[:num_sources], line.target[:num_targets], line.weights[:num_targets, :num_sources])
 
 
 def _expect(weights: Float[Tensor, "B T S"], dim: int) -> Float[Tensor, "B T S"]:

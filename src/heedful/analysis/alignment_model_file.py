@@ -7,8 +7,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from heedful.analysis.alignment_chain import NUM_JUMPS
-from heedful.analysis.alignment_lexicon import Lexicon, Vocabulary
+from heedful.analysis.alignment_chain import NUM_JUMPS, RAREST_JUMP
+from heedful.analysis.alignment_lexicon import RAREST, Lexicon, Vocabulary
 from heedful.analysis.alignment_model import AlignmentModel
 
 _TYPES = {
@@ -17,8 +17,7 @@ _TYPES = {
     "source_shares": torch.float32,
     "target_shares": torch.float32,
     "codes": torch.int64,
-    "forward": torch.float32,
-    "backward": torch.float32,
+    "counts": torch.float32,
     "jumps": torch.float32,
 }
 
@@ -31,8 +30,7 @@ def to_bytes(model: AlignmentModel) -> bytes:
         "source_shares": model.source.shares,
         "target_shares": model.target.shares,
         "codes": model.lexicon.codes,
-        "forward": model.lexicon.forward,
-        "backward": model.lexicon.backward,
+        "counts": model.lexicon.counts,
         "jumps": model.jumps,
     }
     content: bytes = save({name: tensor.contiguous() for name, tensor in tensors.items()})
@@ -53,7 +51,7 @@ def from_bytes(content: bytes) -> AlignmentModel:
         raise ValueError(f"not the tensors {', '.join(_TYPES)}")
     source, target = (_vocabulary(tensors, side) for side in ("source", "target"))
     _check_numbers(tensors, len(source.words), len(target.words))
-    lexicon = Lexicon(tensors["codes"], tensors["forward"], tensors["backward"], len(target.words))
+    lexicon = Lexicon(tensors["codes"], tensors["counts"], len(source.words), len(target.words))
     return AlignmentModel(source, target, lexicon, tensors["jumps"])
 
 
@@ -63,11 +61,13 @@ def _joined(words: Sequence[str]) -> Tensor:
 
 
 def _vocabulary(tensors: Mapping[str, Tensor], side: str) -> Vocabulary:
-    words = tuple(bytes(tensors[f"{side}_words"].tolist()).decode("utf-8").split(" "))
-    shares = tensors[f"{side}_shares"]
+    letters, shares = tensors[f"{side}_words"], tensors[f"{side}_shares"]
+    if letters.dim() != 1:
+        raise ValueError(f"`{side}_words` are not one row of bytes")
+    words = tuple(letters.numpy().tobytes().decode("utf-8").split(" "))
     if len(set(words)) != len(words):
         raise ValueError(f"a word stands twice among `{side}_words`")
-    if shares.shape != (len(words) + 1,) or not _are_probable(shares) or not bool((shares > 0).all()):
+    if shares.shape != (len(words) + 1,) or not _are_within(shares, RAREST / 2, 1.0):
         raise ValueError(
             f"`{side}_shares` are not one probability for each of {len(words):,} words and the unknown one"
         )
@@ -82,13 +82,12 @@ def _check_numbers(tensors: Mapping[str, Tensor], num_sources: int, num_targets:
     )
     if not is_in_range:
         raise ValueError("`codes` are not pairs of these words in order")
-    for name in ("forward", "backward"):
-        if tensors[name].shape != codes.shape or not _are_probable(tensors[name]):
-            raise ValueError(f"`{name}` is not one probability for each of {len(codes):,} pairs of words")
-    if jumps.shape != (2, NUM_JUMPS) or not _are_probable(jumps) or not bool((jumps > 0).all()):
+    if tensors["counts"].shape != codes.shape or not _are_within(tensors["counts"], 0.0, 1e12):
+        raise ValueError(f"`counts` are not one number for each of {len(codes):,} pairs of words")
+    if jumps.shape != (2, NUM_JUMPS) or not _are_within(jumps, RAREST_JUMP / 2, 1.0):
         raise ValueError(f"`jumps` are not two rows of {NUM_JUMPS} probabilities")
 
 
-def _are_probable(values: Tensor) -> bool:
-    # Whether each lies from 0 to 1, a little rounding allowed; what is no number does not.
-    return bool(((values >= 0) & (values <= 1 + 1e-4)).all())
+def _are_within(values: Tensor, least: float, most: float) -> bool:
+    # A little rounding is allowed; what is no number lies nowhere.
+    return bool(((values >= least) & (values <= most + 1e-4)).all())

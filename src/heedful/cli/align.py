@@ -42,13 +42,11 @@ def align(
         bool,
         typer.Option(
             "--learn",
-            help="Learn which words translate each other, from the training pairs and the two files, over the heads "
-            "chosen; keep it. Far fewer errors; minutes.",
+            help="Learn which words translate each other, from the training pairs and the two files, on top of what "
+            "the chosen heads expect; keep it.",
         ),
     ] = False,
-    max_pairs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Pairs that --learn reads at most; 100,000 if left out.")
-    ] = None,
+    max_pairs: Annotated[int, typer.Option(metavar="N", min=1, help="Pairs that --learn reads at most.")] = 100_000,
     evaluate: Annotated[
         Path | None, typer.Option(metavar="GOLD", help="Print error rate, precision and recall on gold alignments.")
     ] = None,
@@ -59,7 +57,10 @@ def align(
     ] = False,
     reverse: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="A model of the other direction, whose weights count as much."),
+        typer.Option(
+            metavar="RUN",
+            help="A model of the other direction, whose attention counts as much; what was learnt is not asked then.",
+        ),
     ] = None,
     as_json: AsJson = False,
     settings: Settings = None,
@@ -73,8 +74,6 @@ def align(
 
     given = paths or []
     _check_flags(given, evaluate, choose, agree=agree, learn=learn, has_gold_options=split is not None or one_based)
-    if max_pairs is not None and not learn:
-        raise ConfigError("`--max-pairs` is for `--learn`.")
     if learn and reverse is not None:
         raise ConfigError("`--learn` learns both directions from one model. Leave out `--reverse`.")
     if links_one_based and (evaluate is None or all(path.is_dir() for path in given or [Path("-")])):
@@ -92,41 +91,42 @@ def align(
         return
     model = runs.load(given[0], settings=settings or [])
     pairs = runs.read_pairs(given[1], given[2]) if len(given) == 3 else []
-    choice: AlignmentChoice | None = None
-    chosen_by: dict[str, Any] = {}
-    known = None if choose is None else runs.read_gold(choose, split=split, is_one_based=one_based)
-    if choose is not None and known is not None:
-        tried = runs.choose_alignment(model, known, reverse=other)
-        choice, chosen_by = tried.choice, {"gold": choose.name, "split": split, **tried.errors.to_values()}
-        print(f"heedful: {choice.describe()}: {tried.errors.to_text()}", file=sys.stderr)
-    elif agree:
-        choice, agreement = runs.choose_unsupervised(model, pairs)
-        chosen_by = {"agreement": agreement}
-        print(f"heedful: {choice.describe()}: the views agree in {agreement:.1%} of their links", file=sys.stderr)
-    if learn:
-        _learn(model, pairs, choice, known, chosen_by, max_pairs)
-    elif choice is not None:
-        runs.save_choice(model, choice, chosen_by)
+    if choose is not None or agree or learn:
+        runs.check_keeping(model)
+        known = None if choose is None else runs.read_gold(choose, split=split, is_one_based=one_based)
+        choice, reasons = _choose(model, other, pairs, known, agree=agree)
+        if choose is not None:
+            reasons = {"gold": choose.name, "split": split, **reasons}
+        if learn:
+            found = runs.learn_alignment(model, pairs, choice=choice, gold=known, max_pairs=max_pairs)
+            told = f": {found.errors.to_text()}" if found.errors else ""
+            print(f"heedful: learnt from {found.num_pairs:,} pairs; {found.choice.describe()}{told}", file=sys.stderr)
+            runs.save_choice(model, found.choice, reasons | found.chosen_by, learnt=found.model)
+        elif choice is not None:
+            runs.save_choice(model, choice, reasons)
     _print_links(model, other, pairs, as_json=as_json)
 
 
-def _learn(
+def _choose(
     model: "LoadedModel",
+    other: "LoadedModel | None",
     pairs: list[tuple[str, str]],
-    choice: "AlignmentChoice | None",
     gold: "list[GoldLine] | None",
-    chosen_by: dict[str, Any],
-    max_pairs: int | None,
-) -> None:
-    """Learn over the heads of a choice, tell, and save."""
+    *,
+    agree: bool,
+) -> "tuple[AlignmentChoice | None, dict[str, Any]]":
+    """Choose heads as asked for, if at all; tell, and return the choice with what is kept of how it was made."""
     from heedful import runs
 
-    limit = {} if max_pairs is None else {"max_pairs": max_pairs}
-    found = runs.learn_alignment(model, pairs, choice=choice, gold=gold, **limit)
-    values = found.errors.to_values() if found.errors else {}
-    told = f": {found.errors.to_text()}" if found.errors else ""
-    runs.save_choice(model, found.choice, chosen_by | {"pairs": found.num_pairs} | values, learnt=found.model)
-    print(f"heedful: {found.num_pairs:,} pairs, {found.choice.describe()}{told}", file=sys.stderr)
+    if gold is not None:
+        tried = runs.choose_alignment(model, gold, reverse=other)
+        print(f"heedful: {tried.choice.describe()}: {tried.errors.to_text()}", file=sys.stderr)
+        return tried.choice, tried.errors.to_values()
+    if agree:
+        choice, agreement = runs.choose_unsupervised(model, pairs)
+        print(f"heedful: {choice.describe()}: the views agree in {agreement:.1%} of their links", file=sys.stderr)
+        return choice, {"agreement": agreement}
+    return None, {}
 
 
 def _check_flags(
@@ -149,7 +149,9 @@ def _check_flags(
         raise ConfigError("`--evaluate` and `--learn` are different things to do. Give one of them at a time.")
     if has_gold_options and evaluate is None and choose is None:
         raise ConfigError("`--split` and `--one-based` are for gold alignments. Name some: `--choose`, `--evaluate`.")
-    suffices_alone = choose is not None or (learn and not agree)
+    suffices_alone = choose is not None or learn
+    if agree and len(given) == 1:
+        raise ConfigError("`--agree` chooses on texts, RUN SOURCE TARGET. Name the files, or leave it out.")
     if evaluate is None and len(given) != 3 and not (suffices_alone and len(given) == 1):
         raise ConfigError(
             f"Name a run and two files, RUN SOURCE TARGET; there are {len(given)} names. With `--choose GOLD` or "

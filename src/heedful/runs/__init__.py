@@ -13,6 +13,7 @@ _HOMES = {
     "agree": "agreement",
     "align": "alignments",
     "align_predictions": "alignments",
+    "check_keeping": "alignment_kept",
     "check_outputs": "outputs",
     "check_stdin": "streams",
     "choose_alignment": "alignment_choices",

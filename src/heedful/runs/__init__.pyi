@@ -1,6 +1,7 @@
 from heedful.runs.agreement import agree as agree
 from heedful.runs.alignment_choices import choose_alignment as choose_alignment
 from heedful.runs.alignment_choices import choose_unsupervised as choose_unsupervised
+from heedful.runs.alignment_kept import check_keeping as check_keeping
 from heedful.runs.alignment_kept import save_choice as save_choice
 from heedful.runs.alignments import align as align
 from heedful.runs.alignments import align_predictions as align_predictions

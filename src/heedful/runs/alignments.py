@@ -37,6 +37,7 @@ def align(
     pairs: Iterable[tuple[str, str]],
     *,
     choice: AlignmentChoice | None = None,
+    learnt: AlignmentModel | None = None,
     reverse: LoadedModel | None = None,
 ) -> Iterator[Links]:
     """Yield the links between the words of each source and its translation, in order; words stand between spaces.
@@ -45,6 +46,7 @@ def align(
         model: an encoder-decoder with attention.
         pairs: source and target.
         choice: how weights become links; absent means as the bundle says, else as usually does well.
+        learnt: over the heads of the choice, where it says so; absent means what the bundle holds.
         reverse: a model from target to source, whose weights count as much; what was learnt is not asked then.
 
     Raises:
@@ -61,7 +63,7 @@ def align(
         )
         yield from (choice.joint.links(weights, other) for weights, other in both)
     elif choice.learnt is not None:
-        found = agreements(model, pairs, choice, saved_lexicon(model))
+        found = agreements(model, pairs, choice, learnt or saved_lexicon(model))
         yield from (links_above(each, choice.learnt) for each in found)
     else:
         yield from (choice.links(weights) for weights in chosen_weights(model, pairs, choice))
@@ -101,9 +103,10 @@ def align_predictions(
         chunk_lines: predictions that are taken together.
     """
     choice = choice_of(model)
+    learnt = None if choice.learnt is None else saved_lexicon(model)
     for chunk in chunks(predictions, chunk_lines):
         pairs = [(each.source, candidate.text) for each in chunk for candidate in each.candidates]
-        links = align(model, pairs, choice=choice)
+        links = align(model, pairs, choice=choice, learnt=learnt)
         for each in chunk:
             aligned = (replace(candidate, alignment=tuple(sorted(next(links)))) for candidate in each.candidates)
             yield replace(each, candidates=tuple(aligned))

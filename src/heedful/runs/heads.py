@@ -114,7 +114,8 @@ def _weigh(report: HeadsReport, model: LoadedModel, lines: Sequence[Line]) -> He
     chosen = random.Random(1).sample(filled, min(len(filled), IMPORTANCE_LINES))
     pairs = [(each.source, each.target) for each in chosen]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(f"{report.bundle}: silencing heads", total=len(report.cards))
         found = weigh_heads(model.task, pairs, tell=lambda done, _: progress.update(bar, completed=done))
     cards = tuple(replace(each, importance=found.heads[each.site][each.head]) for each in report.cards)

@@ -32,10 +32,12 @@ class LoadedModel:
         path: where it came from.
         config: of its run, with the caller's settings.
         task: the model with its tokenizers.
+        weights_sha256: of the bundle's weights; None where they are not those of a bundle.
     """
 
-    def __init__(self, path: Path, config: RunConfig, task: Task) -> None:
+    def __init__(self, path: Path, config: RunConfig, task: Task, weights_sha256: str | None = None) -> None:
         self.path = path
+        self.weights_sha256 = weights_sha256
         self.config = config
         self.task = task
 
@@ -144,9 +146,8 @@ def load(path: Path | str, *, settings: Iterable[str] = ()) -> LoadedModel:
     if run is not None:
         load_averaged(task.model, Path(path), config.training.averaging)
     task.model.eval()
-    return LoadedModel(
-        Path(path), config, task.to(device, choose_dtype(config.runtime.dtype, device), config.runtime.seed)
-    )
+    task.to(device, choose_dtype(config.runtime.dtype, device), config.runtime.seed)
+    return LoadedModel(Path(path), config, task, bundle.weights_sha256() if run is None else None)
 
 
 def adjust_search(search: AnySearchConfig, beam_size: int | None, num_best: int | None) -> AnySearchConfig:

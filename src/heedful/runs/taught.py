@@ -12,7 +12,6 @@ from heedful.core.runtime import choose_device, choose_dtype
 from heedful.data.batches import Batches, LineBatches
 from heedful.runs.config import RunConfig, own_values, parse_run
 from heedful.tasks import Bundle, TaughtBatches, Teacher, TeacherConfig, WritingTask, open_bundle, restore_task
-from heedful.tasks.bundle import WEIGHTS
 from heedful.text.codec import Codec
 
 
@@ -38,7 +37,7 @@ def teach(batches: Batches, config: RunConfig, codec: Codec, cache: Path, note: 
     teacher = Teacher(_open(bundle, config, codec), wanted.num_symbols)
     if not isinstance(batches, LineBatches) or not batches.is_fixed:
         return TaughtBatches(batches, teacher, wanted.share, None)
-    name = f"answers-{batches.store.folder.name}-{weights_digest(bundle)[:16]}-{wanted.num_symbols}"
+    name = f"answers-{batches.store.folder.name}-{bundle.weights_sha256()[:16]}-{wanted.num_symbols}"
     if not (cache / name).exists():
         note(f"Asking the teacher about {len(batches.store):,} lines, once.")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -61,13 +60,7 @@ def teacher_digests(teacher: TeacherConfig | None) -> dict[str, str]:
     if teacher is None:
         return {}
     bundle = open_bundle(Path(teacher.path))
-    return {str(bundle.weights): weights_digest(bundle)}
-
-
-def weights_digest(bundle: Bundle) -> str:
-    """Return the sha256 of a bundle's weights."""
-    digest: str = bundle.manifest["files"][WEIGHTS]["sha256"]
-    return digest
+    return {str(bundle.weights): bundle.weights_sha256()}
 
 
 def _open(bundle: Bundle, config: RunConfig, codec: Codec) -> WritingTask:

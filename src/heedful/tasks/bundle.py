@@ -86,6 +86,11 @@ class Bundle:
         others = (WEIGHTS, CONFIG, METRICS, CARD, ALIGNMENT, LEXICON)
         return [name for name in self.manifest["files"] if name not in others]
 
+    def weights_sha256(self) -> str:
+        """Return the checksum of the weights, as the manifest has it."""
+        digest: str = self.manifest["files"][WEIGHTS]["sha256"]
+        return digest
+
     def size_bytes(self) -> int:
         """Return what all files take together."""
         return sum(entry["bytes"] for entry in self.manifest["files"].values())
