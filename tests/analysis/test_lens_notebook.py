@@ -137,3 +137,17 @@ def test_a_narrow_cell_of_a_wide_window_has_no_part_outside(page: Page, lens: Le
         for tab in TABS:
             page.click(f"[data-focus=tab-{tab}]")
             assert page.evaluate("document.querySelector('.heedful-lens').scrollWidth") <= int(width[:-2]), tab
+
+
+def test_what_a_notebook_does_to_lists_leaves_answers_as_they_are(page: Page, lens: Lens, tmp_path: Path) -> None:
+    """Jupyter floats every term of a list, a fifth of the width, in bold; terms here keep their column."""
+    show(page, lens, tmp_path)
+    page.click("[data-focus=tab-why]")
+    look = "(({width, height}) => [width, height])(document.querySelector('.answer dt').getBoundingClientRect())"
+    alone = page.evaluate(look)
+    page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<style>.cell dl dt { float: left; width: 20%; clear: left; "
+        "font-weight: bold; margin: 1em; padding: 1em }</style>')"
+    )
+    assert page.evaluate("getComputedStyle(document.querySelector('.answer dt')).clear") == "left"
+    assert page.evaluate(look) == alone
