@@ -143,6 +143,9 @@ def test_what_a_notebook_does_to_lists_leaves_answers_as_they_are(page: Page, le
     """Jupyter floats every term of a list, a fifth of the width, in bold; terms here keep their column."""
     show(page, lens, tmp_path)
     page.click("[data-focus=tab-why]")
+    page.click("[data-focus^=silence-]")
+    answer(page)
+    page.wait("document.querySelector('.answer[data-on] ins')")
     look = "(({width, height}) => [width, height])(document.querySelector('.answer dt').getBoundingClientRect())"
     alone = page.evaluate(look)
     page.evaluate(
