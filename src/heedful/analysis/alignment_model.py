@@ -16,6 +16,8 @@ from torch import Tensor
 from heedful.analysis.alignment import Links
 from heedful.analysis.alignment_chain import Posterior, Written, infer
 from heedful.analysis.alignment_lexicon import Lexicon, Vocabulary
+from heedful.attention.masks import padding_keep
+from heedful.data.collate import pad
 
 USUAL_THRESHOLD = 0.35
 """Where gold alignments do not tell a better one."""
@@ -51,7 +53,7 @@ class LineBatch:
 
     Attributes:
         rows: which lines they are.
-        source: numbers of the source words, 0 beyond the end.
+        source: numbers of the source words, that of any word beyond the end.
         target: those of the target words.
         source_keep: where source words are.
         target_keep: where target words are.
@@ -99,8 +101,10 @@ class AlignmentModel:
 
     def _stack(self, lines: Sequence[Line], rows: Sequence[int]) -> LineBatch:
         chosen = [lines[row] for row in rows]
-        source, source_keep = _pad([self.source.numbers(each.source) for each in chosen])
-        target, target_keep = _pad([self.target.numbers(each.target) for each in chosen])
+        source, source_lengths = pad([self.source.numbers(each.source) for each in chosen])
+        target, target_lengths = pad([self.target.numbers(each.target) for each in chosen])
+        source_keep = padding_keep(source_lengths, source.shape[1])
+        target_keep = padding_keep(target_lengths, target.shape[1])
         weights = chosen[0].weights.new_zeros(len(rows), target.shape[1], source.shape[1])
         for row, each in enumerate(chosen):
             weights[row, : len(each.target), : len(each.source)] = each.weights
@@ -165,11 +169,3 @@ def _expect(weights: Float[Tensor, "B T S"], dim: int) -> Float[Tensor, "B T S"]
     """
     shares = weights / weights.sum(dim, keepdim=True).clamp(min=1e-6)
     return shares.clamp(min=_LEAST_SHARE).sqrt()
-
-
-def _pad(rows: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B X"], Bool[Tensor, "B X"]]:
-    lengths = torch.tensor([len(row) for row in rows])
-    keep = torch.arange(int(lengths.max())) < lengths[:, None]
-    padded = torch.zeros(keep.shape, dtype=torch.long)
-    padded[keep] = torch.tensor([number for row in rows for number in row])
-    return padded, keep

@@ -17,13 +17,12 @@ from heedful.analysis.heads import Line, survey_heads
 from heedful.analysis.heads_card import MIN_CASES, HeadCard, order_roles
 from heedful.analysis.heads_summary import HeadsReport, format_comparison, format_report
 from heedful.analysis.importance import IMPORTANCE_LINES, weigh_heads
-from heedful.core.errors import ConfigError, DataError, HeedfulError, RequestError
+from heedful.core.errors import ConfigError, HeedfulError, RequestError
 from heedful.core.storage import write_whole
-from heedful.data.opening import STDIN
-from heedful.data.readers import AnySourceConfig, data_paths, read_examples
-from heedful.data.report import ReadReport
+from heedful.data.readers import AnySourceConfig
 from heedful.runs.heads_input import HeadsData, HeadsInput
 from heedful.runs.loaded import LoadedModel, load
+from heedful.runs.training_examples import draw_examples
 from heedful.tasks import Task
 from heedful.text.unread import Unread
 
@@ -178,7 +177,8 @@ def count_frequencies(task: Task, source: AnySourceConfig, lines: Sequence[Line]
     assert size is not None
     counts = torch.zeros(size, dtype=torch.long)
     try:
-        texts = _draw_texts(source, is_target=is_target)
+        drawn = draw_examples(source, FREQUENCY_LINES)
+        texts = [(each.target if is_target else each.source) or "" for each in drawn]
         told = f"{len(texts):,} lines of the training data"
     except HeedfulError:
         texts = [(each.target if is_target else each.source) or "" for each in lines]
@@ -186,21 +186,6 @@ def count_frequencies(task: Task, source: AnySourceConfig, lines: Sequence[Line]
     for text in texts:
         counts += torch.bincount(torch.tensor(encode(text), dtype=torch.long), minlength=size)
     return counts, told
-
-
-def _draw_texts(source: AnySourceConfig, *, is_target: bool) -> list[str]:
-    """Return sources, or targets, of the training data: so many, each as likely (Vitter 1985, algorithm R)."""
-    if STDIN in data_paths(source):
-        raise DataError("standard input is read once.")
-    draw = random.Random(1)
-    texts: list[str] = []
-    for index, example in enumerate(read_examples(source, Path.cwd(), ReadReport())):
-        text = (example.target if is_target else example.source) or ""
-        if index < FREQUENCY_LINES:
-            texts.append(text)
-        elif (place := draw.randrange(index + 1)) < FREQUENCY_LINES:
-            texts[place] = text
-    return texts
 
 
 def heads_text(reports: Sequence[HeadsReport]) -> str:

@@ -1,11 +1,9 @@
 """Learning to align on top of attention: training pairs are read once, a lexicon is learnt over what it expects."""
 
 import copy
-import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,13 +17,12 @@ from heedful.analysis.alignment_model import USUAL_THRESHOLD, AlignmentModel, Li
 from heedful.analysis.word_weights import cross_sites, read_word_weights
 from heedful.core.errors import DataError, HeedfulError
 from heedful.core.runtime import choose_dtype
-from heedful.data.opening import STDIN
-from heedful.data.readers import data_paths, read_examples
-from heedful.data.report import ReadReport
+from heedful.data.example import Example
 from heedful.runs.alignment_choices import choose_unsupervised
 from heedful.runs.alignment_kept import check_choice, saved_choice, saved_reasons
 from heedful.runs.alignments import agreements, texts_of
 from heedful.runs.loaded import LoadedModel
+from heedful.runs.training_examples import draw_examples
 
 Pair = tuple[str, str]
 
@@ -102,7 +99,9 @@ def _texts(model: LoadedModel, pairs: Iterable[Pair], max_pairs: int) -> list[Pa
     """Return the pairs to read: those given, then those of training; what is missing of the latter is told."""
     texts = [each for each in pairs if _teaches(each)][:max_pairs]
     try:
-        texts += _draw(model, max_pairs - len(texts))
+        if len(texts) < max_pairs:
+            source, left = model.config.task.data.train, max_pairs - len(texts)
+            texts += map(_pair, draw_examples(source, left, is_wanted=lambda each: _teaches(_pair(each))))
     except HeedfulError as error:
         if not texts:
             raise DataError(
@@ -127,22 +126,8 @@ def _teaches(pair: Pair) -> bool:
     return teaches(source.split(), target.split())
 
 
-def _draw(model: LoadedModel, most: int) -> list[Pair]:
-    """Return training pairs: so many at most, each as likely (Vitter 1985, algorithm R)."""
-    source = model.config.task.data.train
-    if STDIN in data_paths(source):
-        raise DataError("they came on standard input.")
-    draw, drawn, index = random.Random(1), list[Pair](), 0
-    for example in read_examples(source, Path.cwd(), ReadReport()) if most > 0 else ():
-        pair = (example.source or "", example.target or "")
-        if not _teaches(pair):
-            continue
-        if index < most:
-            drawn.append(pair)
-        elif (place := draw.randrange(index + 1)) < most:
-            drawn[place] = pair
-        index += 1
-    return drawn
+def _pair(example: Example) -> Pair:
+    return example.source or "", example.target or ""
 
 
 def _learn(model: LoadedModel, texts: Sequence[Pair], choice: AlignmentChoice) -> AlignmentModel:
