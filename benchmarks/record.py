@@ -111,7 +111,13 @@ def _cell(value: Any) -> str:
 
 def footer(*rows: dict[str, Any]) -> str:
     """Return the lines under a table that say how to make it again: all commands and machines of its rows."""
-    made = dict.fromkeys(f"Made by `{row['command']}` at commit {row['commit']} on {row['date']}." for row in rows)
+    dates: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        dates.setdefault((row["command"], row["commit"]), []).append(row["date"])
+    made = [
+        f"Made by `{command}` at commit {commit} on {', '.join(dict.fromkeys(each))}."
+        for (command, commit), each in dates.items()
+    ]
     machines = dict.fromkeys(_machine(row) for row in rows)
     return "\n" + "  \n".join([*made, *machines]) + "\n"
 

@@ -1,8 +1,12 @@
 """The lens in a browser: seen, pressed and read out; nothing fetched; quick."""
 
+import itertools
+import re
+import struct
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -164,6 +168,86 @@ def test_lines_are_gone_through_by_keyboard(shown: Page) -> None:
         "[...document.querySelectorAll('.lines path[data-on]')].map((each) => each.dataset.column)"
     )
     assert columns and set(columns) == {"1"}
+
+
+def test_a_word_that_is_pressed_stays_chosen(shown: Page) -> None:
+    shown.click("[data-focus=tab-head]")
+    shown.click("[data-focus=form-lines]")
+    shown.click("[data-focus=line-mine-row-1]")
+    shown.evaluate("document.activeElement.blur()")
+    assert set(lit_rows(shown)) == {"1"} and shown.get("[data-focus=line-mine-row-1]", "ariaPressed") == "true"
+    shown.press("Tab")
+    shown.click("[data-focus=tab-sentence]")
+    shown.click("[data-focus=tab-head]")
+    assert set(lit_rows(shown)) == {"1"}
+    shown.evaluate("document.querySelector('[data-focus=line-mine-row-1]').focus()")
+    shown.press("Enter")
+    shown.click("[data-focus=unit-words]")
+    assert lit_rows(shown) == []
+
+
+def lit_rows(page: Page) -> list[str]:
+    return list(page.evaluate("[...document.querySelectorAll('.lines path[data-on]')].map((each) => each.dataset.row)"))
+
+
+def saved(page: Page, form: str, folder: Path) -> Path:
+    """Press a button that saves; return the file that came."""
+    before = set(folder.iterdir())
+    page.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    page.click(f"[data-focus=save-{form}-mine]")
+    end_s = time.monotonic() + 20
+    while not (fresh := [each for each in set(folder.iterdir()) - before if each.suffix == f".{form}"]):
+        assert time.monotonic() < end_s, "nothing was saved"
+        page.evaluate("new Promise((done) => setTimeout(done, 20))")
+    return fresh[0]
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_matrix_is_saved_as_it_is_chosen_and_for_paper(
+    page: Page, lens: Lens, weights: torch.Tensor, tmp_path: Path, scheme: str
+) -> None:
+    show(page, lens, tmp_path, scheme=scheme)
+    for choice in ("tab-head", "unit-pieces", "head-1", "form-matrix"):
+        page.click(f"[data-focus={choice}]")
+    path = saved(page, "svg", tmp_path)
+    picture = ElementTree.parse(path).getroot()
+    view = lens.views[0]
+    texts = [each.text for each in picture.iter(f"{SVG}text")]
+    assert path.name == "mine-cross-layer-1-head-1-weights.svg"
+    assert texts[-1] == "mine, cross layer 1, head 1, weights"
+    pieces = [*view.sides["target_output"].pieces, *view.sides["source"].pieces]
+    assert texts[: len(pieces)] == [each.strip() or "\u2423" for each in pieces]
+    shade = {
+        (int(row), int(column)): [int(part) for part in re.findall(r"\d+", each.get("fill", ""))]
+        for each in picture.iter(f"{SVG}path")
+        for column, row in re.findall(r"M(\d+) (\d+)h1", each.get("d", ""))
+    }
+    flat = weights[1].flatten()
+    order = flat.argsort().tolist()
+    reds = [shade.get(divmod(place, weights.shape[2]), [255])[0] for place in order]
+    assert all(one >= other for one, other in itertools.pairwise(reds)) and reds[0] > reds[-1]
+    assert page.errors == []
+
+
+def test_lines_are_saved_with_the_word_that_was_chosen(shown: Page, tmp_path: Path) -> None:
+    for choice in ("tab-head", "form-lines", "line-mine-row-1"):
+        shown.click(f"[data-focus={choice}]")
+    picture = ElementTree.parse(saved(shown, "svg", tmp_path)).getroot()
+    rows = {each.get("data-row") for each in picture.iter(f"{SVG}path")}
+    bold = [each.text for each in picture.iter(f"{SVG}text") if each.get("font-weight") == "bold"]
+    assert rows == {"1"} and bold == [shown.texts(".lines text")[1]]
+
+
+def test_all_heads_are_saved_in_pixels(shown: Page, tmp_path: Path) -> None:
+    shown.click("[data-focus=tab-heads]")
+    path = saved(shown, "png", tmp_path)
+    content = path.read_bytes()
+    width, height = struct.unpack(">II", content[16:24])
+    assert content.startswith(b"\x89PNG") and width > 1000 and height > 500
+    assert path.name == "mine-heads-weights.png" and shown.text("[role=status]") == f"{path.name} is saved."
 
 
 def test_the_sentence_tells_what_is_read_and_who_reads(shown: Page) -> None:

@@ -4,7 +4,7 @@
 //   mount(element, lens, { silence })    with a live model: silence(view, [[path, head]]) gives a promise of an answer
 //   export default { render }            what anywidget calls in a notebook
 //
-// Parts, in order: values, words, looks, elements, the five panels, controls, mount.
+// Parts, in order: values, words, looks, elements, the five panels, pictures, controls, mount.
 
 // ---- values ----------------------------------------------------------------------------------------------------------
 
@@ -316,14 +316,21 @@ const note = (...text) => h("p", { class: "note" }, ...text);
 
 // ---- panel: all heads ------------------------------------------------------------------------------------------------
 
+const kindsOf = (view) => [...new Set(view.sites.map((each) => each.kind))];
+
+/** What every head of a kind shows, site by site, and the number that is darkest. */
+function gridsOf(app, view, kind) {
+  const sites = view.sites.filter((each) => each.kind === kind);
+  const isWhole = app.state.measure === "rollout";
+  const grids = sites.map((site) => Array.from({ length: isWhole ? 1 : site.num_heads }, (_, head) => gridOf(view, site, head, app.state)));
+  const largest = app.state.measure === "weights" ? 1 : Math.max(...grids.flat().map((each) => each?.largest ?? 0));
+  return { sites, grids, largest };
+}
+
 function headsPanel(app, view) {
-  const kinds = [...new Set(view.sites.map((each) => each.kind))];
   const most = Math.max(1, ...view.sites.map((each) => (app.state.measure === "rollout" ? 1 : each.num_heads)));
-  return h("div", { class: "heads", style: { "--tiles": Math.min(8, most) } }, kinds.map((kind) => {
-    const sites = view.sites.filter((each) => each.kind === kind);
-    const isWhole = app.state.measure === "rollout";
-    const grids = sites.map((site) => Array.from({ length: isWhole ? 1 : site.num_heads }, (_, head) => gridOf(view, site, head, app.state)));
-    const largest = app.state.measure === "weights" ? 1 : Math.max(...grids.flat().map((each) => each?.largest ?? 0));
+  const kinds = kindsOf(view).map((kind) => {
+    const { sites, grids, largest } = gridsOf(app, view, kind);
     const rows = [];
     const body = sites.map((site, index) => {
       const names = [labels(view, site.queries, app.state), labels(view, site.keys, app.state)];
@@ -335,7 +342,8 @@ function headsPanel(app, view) {
     });
     roving(rows);
     return h("section", {}, h("h3", {}, kind, h("small", {}, KIND_NAMES[kind])), body);
-  }));
+  });
+  return h("div", {}, h("div", { class: "heads", style: { "--tiles": Math.min(8, most) } }, kinds), saving(app, view, headsPicture));
 }
 
 function tile(app, view, site, head, grid, largest, [queries, keys]) {
@@ -361,8 +369,11 @@ function headPanel(app, view) {
   const found = app.chosen(view);
   if (!found.grid) return note(found.reason);
   const forms = { matrix: [matrixOf], lines: [linesOf], both: [matrixOf, linesOf] }[app.form];
-  return h("div", { class: "forms" }, forms.map((each) => each(app, view, found)));
+  return h("div", {}, h("div", { class: "forms" }, forms.map((each) => each(app, view, found))), saving(app, view, headPicture));
 }
+
+/** The number that is darkest: weights are shown on one scale, so that heads compare. */
+const darkest = (app, grid) => (app.state.measure === "weights" ? 1 : grid.largest);
 
 function matrixOf(app, view, { site, grid }) {
   const queries = labels(view, site.queries, app.state);
@@ -371,7 +382,7 @@ function matrixOf(app, view, { site, grid }) {
   const fit = Math.floor((app.width(view) - 9 * longest(queries) - 24) / Math.max(1, grid.columns));
   const cell = Math.round(Math.max(4, Math.min(34, fit)) * app.state.zoom);
   const every = Math.max(1, Math.ceil(12 / cell));
-  const largest = app.state.measure === "weights" ? 1 : grid.largest;
+  const largest = darkest(app, grid);
   const canvas = h("canvas", { "aria-hidden": true });
   paint(canvas, grid, largest, app.colors);
   const size = { width: `${cell * grid.columns}px`, height: `${cell * grid.rows}px` };
@@ -433,52 +444,65 @@ function keepInSight(scroller, left, top, cell) {
 function legend(app, largest) {
   const canvas = h("canvas", { "aria-hidden": true });
   paint(canvas, new Grid(1, 64, Float32Array.from({ length: 64 }, (_, index) => (index / 63) ** 2)), 1, app.colors);
-  const marks = [0, 1 / 16, 1 / 4, 9 / 16, 1].map((each) => h("span", {}, show(each * largest, largest >= 1 ? 0.01 : 0.001)));
-  return h("figure", { class: "legend" }, canvas, h("div", {}, marks), h("figcaption", {}, "Strength of colour grows with the square root, so that small values are seen."));
+  return h("figure", { class: "legend" }, canvas, h("div", {}, legendMarks(largest).map((each) => h("span", {}, each))), h("figcaption", {}, "Strength of colour grows with the square root, so that small values are seen."));
 }
+
+/** Numbers at even steps of darkness. */
+const legendMarks = (largest) => [0, 1 / 16, 1 / 4, 9 / 16, 1].map((each) => show(each * largest, largest >= 1 ? 0.01 : 0.001));
 
 const MOST_LINES = 600;
 
-function linesOf(app, view, { site, grid }) {
-  const queries = labels(view, site.queries, app.state);
-  const keys = labels(view, site.keys, app.state);
+/** Where words stand in two columns, those at the left reading those at the right. */
+function linesLayout(queries, keys, left, right) {
   const pitch = 24;
-  const width = Math.max(260, Math.min(560, app.width(view)));
-  const [left, right] = [width * 0.36, width * 0.64];
-  const height = pitch * Math.max(queries.length, keys.length) + 12;
-  const largest = app.state.measure === "weights" ? 1 : grid.largest;
-  const middle = (index) => index * pitch + pitch / 2 + 6;
-  const order = strongest(grid.numbers, MOST_LINES);
-  const paths = order.map(([value, index]) => {
+  return { left, right, height: pitch * Math.max(queries.length, keys.length) + 12, middle: (index) => index * pitch + pitch / 2 + 6 };
+}
+
+/** The strongest lines between them; a strong one lies over weak ones. */
+function curves(grid, largest, { left, right, middle }) {
+  const bend = (right - left) / 2;
+  return strongest(grid.numbers, MOST_LINES).reverse().map(([value, index]) => {
     const [row, column] = [Math.floor(index / grid.columns), index % grid.columns];
-    const bend = (right - left) / 2;
     return s("path", {
       d: `M${left} ${middle(row)}C${left + bend} ${middle(row)} ${right - bend} ${middle(column)} ${right} ${middle(column)}`,
       "stroke-opacity": Math.max(0.04, darkness(value, largest) ** 1.5).toFixed(3), "stroke-width": (0.75 + 3 * darkness(value, largest)).toFixed(2),
       "data-row": row, "data-column": column,
     });
   });
+}
+
+function linesOf(app, view, { site, grid }) {
+  const queries = labels(view, site.queries, app.state);
+  const keys = labels(view, site.keys, app.state);
+  const width = Math.max(260, Math.min(560, app.width(view)));
+  const layout = linesLayout(queries, keys, width * 0.36, width * 0.64);
+  const { height, left, right, middle } = layout;
+  const paths = curves(grid, darkest(app, grid), layout);
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const drawing = s("svg", { class: "lines", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${app.title(view)}: words at the left read words at the right` }, s("g", { "aria-hidden": true }, paths));
+  const say = (part, index) => (part === "row" ? `${queries[index]} reads ${sayRow(keys, grid.row(index), grid.step)}` : `${keys[index]} is read by ${sayRow(queries, grid.column(index), grid.step)}`);
   const light = (part, index) => {
     paths.forEach((each) => each.toggleAttribute("data-on", each.dataset[part] === `${index}`));
-    drawing.toggleAttribute("data-chosen", index !== null);
-    if (index === null) return;
-    if (part === "row") [app.state.row, readout.textContent] = [index, `${queries[index]} reads ${sayRow(keys, grid.row(index), grid.step)}`];
-    else [app.state.column, readout.textContent] = [index, `${keys[index]} is read by ${sayRow(queries, grid.column(index), grid.step)}`];
+    drawing.toggleAttribute("data-chosen", part !== null);
+    if (part === null) return;
+    app.state[part] = index;
+    readout.textContent = say(part, index);
   };
+  const [pinned, place] = app.pinned(view, site);
+  const keep = (part, index) => app.set({ pinned: part === pinned && index === place ? null : [part, index] });
   const word = (name, index, part) => s("text", {
     x: part === "row" ? left - 8 : right + 8, y: middle(index) + 5, "text-anchor": part === "row" ? "end" : "start", role: "button", tabindex: -1,
-    "data-focus": `line-${view.name}-${part}-${index}`,
-    "aria-label": part === "row" ? `${name} reads ${sayRow(keys, grid.row(index), grid.step)}` : `${name} is read by ${sayRow(queries, grid.column(index), grid.step)}`,
-    onfocus: () => light(part, index), onpointerenter: () => light(part, index), onclick: () => light(part, index), onpointerleave: () => light(part, null),
+    "data-focus": `line-${view.name}-${part}-${index}`, "aria-pressed": part === pinned && index === place, "aria-label": say(part, index),
+    onfocus: () => light(part, index), onblur: () => light(pinned, place), onpointerenter: () => light(part, index), onpointerleave: () => light(pinned, place),
+    onclick: () => keep(part, index), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); keep(part, index); } },
   }, shorten(name, Math.floor((left - 12) / 7.5)));
   const words = [queries.map((each, index) => word(each, index, "row")), keys.map((each, index) => word(each, index, "column"))];
   drawing.append(...words.flat());
   roving(Array.from({ length: Math.max(queries.length, keys.length) }, (_, index) => words.map((each) => each[Math.min(index, each.length - 1)])));
   const all = grid.numbers.filter((each) => each > 0).length;
-  readout.textContent = "Point at a word, or go to one with Tab and the arrow keys.";
-  return h("div", {}, readout, h("div", { class: "wide" }, drawing), order.length === MOST_LINES && all > MOST_LINES ? note(`The ${MOST_LINES} strongest of ${all} lines.`) : null);
+  readout.textContent = "Point at a word, or go to one with Tab and the arrow keys; press it to keep it chosen.";
+  light(pinned, place);
+  return h("div", {}, readout, h("div", { class: "wide" }, drawing), all > paths.length && paths.length === MOST_LINES ? note(`The ${MOST_LINES} strongest of ${all} lines.`) : null);
 }
 
 const shorten = (text, most) => (text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text);
@@ -755,6 +779,157 @@ function difference(before, after) {
   return h("span", {}, parts);
 }
 
+// ---- pictures --------------------------------------------------------------------------------------------------------
+
+const PAPER = { font: 12, cell: 16, tile: 96, gap: 28, longest: 24, lines: 150, legend: 160, sharpness: 4, mostPixels: 8192 };
+
+/** Buttons that save what a panel shows; `draw(app, view, looks)` gives parts: { width, height, node }. */
+function saving(app, view, draw) {
+  const button = (form) => h("button", {
+    type: "button", class: "small", "data-focus": `save-${form}-${view.name}`, "aria-label": `Save as ${form.toUpperCase()}`, onclick: () => savePicture(app, view, draw, form),
+  }, form.toUpperCase());
+  return h("p", { class: "note saving" }, "Save this as ", button("svg"), " ", button("png"));
+}
+
+async function savePicture(app, view, draw, form) {
+  const drawing = sheet(...draw(app, view, paperLooks(app.root)));
+  const svg = new Blob([new XMLSerializer().serializeToString(drawing)], { type: "image/svg+xml" });
+  const content = form === "svg" ? svg : await toPng(svg, Number(drawing.getAttribute("width")), Number(drawing.getAttribute("height")));
+  const words = app.state.tab === "heads" ? `${view.name} heads ${app.state.measure}` : `${app.title(view)} ${app.state.measure}`;
+  const name = `${words.replace(/[^\p{L}\p{N}]+/gu, "-")}.${form}`;
+  const address = URL.createObjectURL(content);
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+  app.say(`${name} is saved.`);
+}
+
+async function toPng(svg, width, height) {
+  const image = new Image();
+  image.src = URL.createObjectURL(svg);
+  await image.decode();
+  URL.revokeObjectURL(image.src);
+  const scale = Math.min(PAPER.sharpness, PAPER.mostPixels / Math.max(width, height));
+  const canvas = h("canvas", { width: Math.ceil(width * scale), height: Math.ceil(height * scale) });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+}
+
+/** The colours of the light page, whatever those at present are: pictures are for paper. */
+function paperLooks(root) {
+  const sample = h("div", { class: "heedful-lens", "data-theme": "light", hidden: true });
+  root.append(sample);
+  const style = getComputedStyle(sample);
+  const [ink, accent, rule] = ["--ink", "--accent", "--rule"].map((each) => style.getPropertyValue(each).trim());
+  const looks = { ink, accent, rule, colors: ramp(sample, "--ramp") };
+  sample.remove();
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `bold ${PAPER.font}px ${PAPER_FONTS}`;
+  return { ...looks, lengthOf: (texts) => Math.max(0, ...texts.map((each) => pen.measureText(each).width)) };
+}
+
+const PAPER_FONTS = "Helvetica, Arial, 'DejaVu Sans', sans-serif";
+
+/** Put parts side by side on white, with a line of text below. */
+function sheet(parts, title, looks) {
+  const margin = 8;
+  const width = Math.ceil(2 * margin + Math.max(looks.lengthOf([title]), parts.reduce((sum, each) => sum + each.width + PAPER.gap, -PAPER.gap)));
+  const height = Math.ceil(3 * margin + Math.max(...parts.map((each) => each.height)) + PAPER.font);
+  let x = margin;
+  const placed = parts.map((each) => {
+    const node = s("g", { transform: `translate(${x} ${margin})` }, each.node);
+    x += each.width + PAPER.gap;
+    return node;
+  });
+  return s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": PAPER_FONTS, "font-size": PAPER.font, fill: looks.ink },
+    s("title", {}, title), s("rect", { width, height, fill: "#ffffff" }), placed, s("text", { x: margin, y: height - margin }, title));
+}
+
+/** A matrix as rectangles in a frame: one path for each shade. */
+function squares(grid, largest, looks, width, height) {
+  const shades = new Map();
+  grid.numbers.forEach((value, index) => {
+    const shade = Math.round(255 * darkness(value, largest));
+    if (shade) shades.set(shade, `${shades.get(shade) ?? ""}M${index % grid.columns} ${Math.floor(index / grid.columns)}h1v1h-1z`);
+  });
+  return [
+    s("g", { transform: `scale(${width / grid.columns} ${height / grid.rows})`, "shape-rendering": "crispEdges" }, Array.from(shades, ([shade, d]) => s("path", { d, fill: css(looks.colors[shade]) }))),
+    s("rect", { width, height, fill: "none", stroke: looks.rule }),
+  ];
+}
+
+/** What the darkness means, as on the page. */
+function paperLegend(largest, looks) {
+  const step = PAPER.legend / 64;
+  const marks = legendMarks(largest);
+  return [
+    Array.from({ length: 64 }, (_, index) => s("rect", { x: index * step, width: step, height: 8, fill: css(looks.colors[Math.round((255 * index) / 63)]), "shape-rendering": "crispEdges" })),
+    s("rect", { width: PAPER.legend, height: 8, fill: "none", stroke: looks.rule }),
+    marks.map((each, index) => s("text", { x: (index / (marks.length - 1)) * PAPER.legend, y: 20, "font-size": 9, "text-anchor": index ? (index < marks.length - 1 ? "middle" : "end") : "start" }, each)),
+  ];
+}
+
+function headPicture(app, view, looks) {
+  const found = app.chosen(view);
+  const forms = { matrix: [matrixPart], lines: [linesPart], both: [matrixPart, linesPart] }[app.form];
+  const title = app.title(view) + (app.state.measure === "rollout" ? "" : `, ${MEASURE_NAMES[app.state.measure]}`);
+  return [forms.map((each) => each(app, view, found, looks)), title, looks];
+}
+
+/** The words of both sides, and whether one was chosen to be kept. */
+function paperWords(app, view, site) {
+  const [pinned, place] = app.pinned(view, site);
+  const side = (name, part) => labels(view, name, app.state).map((each, index) => ({ text: shorten(each, PAPER.longest), weight: part === pinned && index === place ? "bold" : undefined }));
+  return [side(site.queries, "row"), side(site.keys, "column")];
+}
+
+function matrixPart(app, view, { site, grid }, looks) {
+  const [queries, keys] = paperWords(app, view, site);
+  const { cell, font } = PAPER;
+  const [left, top] = [queries, keys].map((each) => looks.lengthOf(each.map(({ text }) => text)) + 6);
+  const [width, height] = [cell * grid.columns, cell * grid.rows];
+  const middle = (index) => (index + 0.5) * cell + font / 3;
+  const largest = darkest(app, grid);
+  const node = [
+    s("g", { transform: `translate(${left} ${top})` }, squares(grid, largest, looks, width, height)),
+    queries.map(({ text, weight }, row) => s("text", { x: left - 6, y: top + middle(row), "text-anchor": "end", "font-weight": weight }, text)),
+    keys.map(({ text, weight }, column) => s("text", { transform: `translate(${left + middle(column)} ${top - 6}) rotate(-90)`, "font-weight": weight }, text)),
+    s("g", { transform: `translate(${left} ${top + height + 10})` }, paperLegend(largest, looks)),
+  ];
+  return { width: left + Math.max(width, PAPER.legend), height: top + height + 34, node };
+}
+
+function linesPart(app, view, { site, grid }, looks) {
+  const [queries, keys] = paperWords(app, view, site);
+  const [before, after] = [queries, keys].map((each) => looks.lengthOf(each.map(({ text }) => text)) + 8);
+  const layout = linesLayout(queries, keys, before, before + PAPER.lines);
+  const [pinned, place] = app.pinned(view, site);
+  const paths = curves(grid, darkest(app, grid), layout).filter((each) => pinned === null || each.dataset[pinned] === `${place}`);
+  const word = (x, anchor) => ({ text, weight }, index) => s("text", { x, y: layout.middle(index) + PAPER.font / 3, "text-anchor": anchor, "font-weight": weight }, text);
+  const node = [s("g", { fill: "none", stroke: looks.accent }, paths), queries.map(word(layout.left - 8, "end")), keys.map(word(layout.right + 8, "start"))];
+  return { width: layout.right + after, height: layout.height, node };
+}
+
+function headsPicture(app, view, looks) {
+  const parts = kindsOf(view).map((kind) => {
+    const { sites, grids, largest } = gridsOf(app, view, kind);
+    const [tile, label] = [PAPER.tile, 52];
+    const nodes = [s("text", { y: PAPER.font, "font-weight": "bold" }, kind)];
+    let y = 2 * PAPER.font;
+    sites.forEach((site, index) => {
+      const shown = grids[index].flatMap((grid, head) => (grid ? [{ grid, head }] : []));
+      const height = Math.max(PAPER.font, ...shown.map(({ grid }) => tile * Math.min(4, Math.max(0.25, grid.rows / grid.columns))));
+      nodes.push(s("text", { y: y + PAPER.font }, `layer ${site.layer}`));
+      shown.forEach(({ grid, head }, place) => nodes.push(s("g", { transform: `translate(${label + place * (tile + 8)} ${y})` }, squares(grid, largest, looks, tile, height),
+        app.state.measure === "rollout" ? null : s("text", { y: height + 11, "font-size": 9 }, `head ${head}`))));
+      y += height + 20;
+    });
+    nodes.push(s("g", { transform: `translate(${label} ${y})` }, paperLegend(largest, looks)));
+    const most = Math.max(1, ...grids.map((each) => each.length));
+    return { width: label + Math.max(PAPER.legend, most * (tile + 8) - 8), height: y + 24, node: nodes };
+  });
+  return [parts, `${view.name}, ${MEASURE_NAMES[app.state.measure]}`, looks];
+}
+
 // ---- controls and mount ----------------------------------------------------------------------------------------------
 
 const TABS = [
@@ -784,7 +959,7 @@ class App {
     const first = ["cross", "pooling", "decoder", "encoder"].map((kind) => sites.filter((each) => each.kind === kind && each.num_heads).pop()).find(Boolean) ?? sites[0];
     this.state = {
       tab: "heads", kind: first.kind, layer: first.layer, head: "mean", measure: "weights", unit: usualUnit(lens.views[0]), form: "both",
-      row: 0, column: 0, part: "query", query: 0, output: 0, zoom: 1, theme: "auto", silenced: null, ...options.state,
+      row: 0, column: 0, part: "query", query: 0, output: 0, zoom: 1, theme: "auto", silenced: null, pinned: null, ...options.state,
     };
     root.classList.add("heedful-lens");
     this.status = h("p", { class: "visually-hidden", role: "status" });
@@ -823,6 +998,7 @@ class App {
   }
 
   set(changes) {
+    if ("kind" in changes || "unit" in changes) this.state.pinned = null;
     Object.assign(this.state, changes);
     this.render();
   }
@@ -856,6 +1032,13 @@ class App {
   /** How heads are taken together: vectors add up, weights do not. */
   get together() {
     return this.state.measure === "norms" ? "sum" : "mean";
+  }
+
+  /** The word whose lines stay chosen: ["row" or "column", which]; [null, null] where none is, or not of this view. */
+  pinned(view, site) {
+    const [part, index] = this.state.pinned ?? [null, null];
+    const side = part && labels(view, part === "row" ? site.queries : site.keys, this.state);
+    return side && index < side.length ? [part, index] : [null, null];
   }
 
   site(view) {
