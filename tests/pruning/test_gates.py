@@ -5,6 +5,7 @@ import torch
 
 from heedful.models.interfaces import AttentionSite
 from heedful.pruning import Budget, HardConcreteGates, Heads, RankedGates, SubsetGates, hard_concrete, subsets
+from heedful.pruning.head_gates import order_of_closing
 
 
 def heads_of(*numbers: int) -> Heads:
@@ -40,6 +41,45 @@ def test_gates_begin_open() -> None:
     assert 0.92 < (drawn == 1).float().mean() < 0.98
     assert drawn.mean() > 0.975
     assert gates.expected().tolist() == [1.0] * 1000
+
+
+def test_heads_close_in_the_order_of_what_they_are_worth_at_the_time() -> None:
+    """Of a pair either alone is worth more than both together: when one is closed, the other is the last to go."""
+    asked = []
+
+    def rank(is_open: torch.Tensor) -> torch.Tensor:
+        asked.append(is_open.clone())
+        alone = torch.tensor([is_open[1] == 0, is_open[0] == 0, False, False])
+        return torch.where(alone, 9.0, torch.tensor([1.0, 1.1, 2.0, 3.0]))
+
+    assert order_of_closing(rank, 4).tolist() == [0.0, 1.0, 0.25, 0.5]
+    assert [int(each.sum()) for each in asked] == [4, 3, 2]
+    assert order_of_closing(lambda is_open: torch.ones(5), 5).tolist() == [1.0] * 5
+    assert order_of_closing(lambda is_open: torch.ones(0), 0).tolist() == []
+
+
+def test_gates_that_start_in_an_order_are_open_and_close_in_it() -> None:
+    order = torch.linspace(0, 1, 6)
+    heads = heads_of(3, 3)
+    gates = HardConcreteGates(heads, order)
+    assert gates.num_open() == 6 and gates.expected().tolist() == [1.0] * 6
+    optimizer = torch.optim.Adam(gates.parameters(), lr=gates.rate)
+    for _ in range(200):
+        optimizer.zero_grad()
+        penalty = gates.advance(2.0)
+        assert penalty is not None
+        penalty.backward()
+        optimizer.step()
+    assert gates.kept(2) == SubsetGates(heads, 2, order).kept(2)
+    assert gates.kept(2) == {"encoder.layers.0.self_attention": (), "encoder.layers.1.self_attention": (1, 2)}
+
+
+def test_every_head_is_drawn_at_first_whatever_the_order() -> None:
+    torch.manual_seed(4)
+    gates = SubsetGates(heads_of(4, 4), 4, torch.linspace(0, 1, 8))
+    gates.size.fill_(4)
+    often = torch.stack([gates.sample().detach().round() for _ in range(500)]).mean(0)
+    assert (often[1:] > often[:-1] - 0.1).all() and 0.01 < often[0] < 0.3 and often[-1] > 0.8
 
 
 def test_the_price_of_a_head_does_not_depend_on_how_many_there_are() -> None:

@@ -20,6 +20,37 @@ Rank = Callable[[Float[Tensor, " heads"]], Float[Tensor, " heads"]]
 """Given which heads are open (1) and closed (0), say what each is worth."""
 
 
+START_SPREAD = 4.0
+"""How far apart what is learnt of the first and of the last head to close starts. Gates are all open nevertheless, and
+the noise of a subset's keys, with a standard deviation of 1.3, lets every head be drawn."""
+
+
+def _spread(heads: Heads, start: Float[Tensor, " heads"] | None) -> Float[Tensor, " heads"]:
+    return torch.zeros(len(heads)) if start is None else START_SPREAD * (start - 0.5)
+
+
+def order_of_closing(rank: Rank, num_heads: int, share: float = 0.15) -> Float[Tensor, " heads"]:
+    """Return when each head would be closed by a ranking that is asked anew each time: 0 first, 1 last.
+
+    Nothing is trained between. Heads that the ranking no longer tells apart are all last.
+
+    Args:
+        rank: says what heads are worth.
+        num_heads: how many there are.
+        share: of those still open that are closed at each time, those worth least.
+    """
+    when = torch.ones(num_heads)
+    is_open = torch.ones(num_heads)
+    while (left := int(is_open.sum())) > 1:
+        worth = rank(is_open).masked_fill(is_open == 0, torch.inf)
+        if worth[is_open > 0].max() - worth.min() < 1e-6:
+            break
+        closed = worth.sort(stable=True).indices[: max(1, round(share * left))]
+        when[closed] = (num_heads - left) / num_heads
+        is_open[closed] = 0.0
+    return when
+
+
 class HeadGates(nn.Module, ABC):
     """What gates are while a model is pruned.
 
@@ -68,6 +99,10 @@ class HardConcreteGates(HeadGates):
     price is that of one head, it means the same however many layers are gated.
 
     All gates start open (`hard_concrete.OPEN`), so the model begins as it was.
+
+    Args:
+        heads: which heads.
+        start: when each should close where nothing speaks against it, 0 first, 1 last; None for no such order.
     """
 
     integral_rate = 0.003
@@ -83,9 +118,9 @@ class HardConcreteGates(HeadGates):
 
     price: Tensor
 
-    def __init__(self, heads: Heads) -> None:
+    def __init__(self, heads: Heads, start: Float[Tensor, " heads"] | None = None) -> None:
         super().__init__(heads)
-        self.log_alpha = nn.Parameter(torch.full((len(heads),), hard_concrete.OPEN))
+        self.log_alpha = nn.Parameter(hard_concrete.OPEN + _spread(heads, start))
         self._master = (self.log_alpha,)  # not a parameter's place, so that nobody swaps in a copy of another type
         self.register_buffer("price", torch.zeros(()))
 
@@ -119,6 +154,11 @@ class SubsetGates(HeadGates):
     Keys of the heads are learnt through the relaxation of Gumbel top-k, while the model sees whole heads or none
     (straight-through). As the number falls from all heads to those that stay, so do temperature and noise, so that
     training ends with the subset that is kept.
+
+    Args:
+        heads: which heads.
+        end: how many stay.
+        start: when each should close where nothing speaks against it, 0 first, 1 last; None for no such order.
     """
 
     temperatures = (1.0, 0.2)
@@ -127,10 +167,10 @@ class SubsetGates(HeadGates):
     size: Tensor
     progress: Tensor
 
-    def __init__(self, heads: Heads, end: int) -> None:
+    def __init__(self, heads: Heads, end: int, start: Float[Tensor, " heads"] | None = None) -> None:
         super().__init__(heads)
         self.end = end
-        self.keys = nn.Parameter(torch.zeros(len(heads)))
+        self.keys = nn.Parameter(_spread(heads, start))
         self._master = (self.keys,)
         self.register_buffer("size", torch.tensor(len(heads)))
         self.register_buffer("progress", torch.zeros(()))

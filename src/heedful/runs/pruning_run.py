@@ -32,7 +32,7 @@ from heedful.pruning import (
     unit_importance,
     units_to_keep,
 )
-from heedful.pruning.head_gates import Rank
+from heedful.pruning.head_gates import Rank, order_of_closing
 from heedful.pruning.heads import KeptHeads
 from heedful.runs.config import RunConfig
 from heedful.runs.convergence import doubt_convergence
@@ -222,9 +222,9 @@ class _Pruner:
         }
         match self.plan.wish.method:
             case "gates":
-                return HardConcreteGates(heads)
+                return HardConcreteGates(heads, order_of_closing(ranks["gradient"], len(heads)))
             case "exact":
-                return SubsetGates(heads, budget.end)
+                return SubsetGates(heads, budget.end, order_of_closing(ranks["gradient"], len(heads)))
             case name:
                 return RankedGates(heads, budget.end, ranks[name])
 
