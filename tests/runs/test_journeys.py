@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.runs.pruning_samples import Listener
 from tests.runs.samples import TINY_TRANSFORMER, reversal, words, write_tsv
 
 import heedful
@@ -92,6 +93,17 @@ def test_a_score_is_the_search_s_own(reverser: Path) -> None:
     for prediction, score in zip(predictions, forced, strict=True):
         assert score.log_prob == pytest.approx(prediction.candidates[0].log_prob, abs=1e-4)
         assert sum(each.log_prob for each in score.words) == pytest.approx(score.log_prob, abs=1e-5)
+
+
+def test_cuts_of_dev_data_are_told_once(tmp_path: Path) -> None:
+    listener = Listener()
+    config = reversal(tmp_path, max_steps=4, validate_every=2)
+    config["text"]["max_source_length"] = 3
+    runs.train(config, tmp_path / "run", reporter=listener)
+    long = [number for number, word in enumerate(words()[:40], start=2) if len(word) == 4]
+    (told,) = [each for each in listener.notes if each.startswith("Warning: dev:")]
+    assert told.startswith(f"Warning: dev: {len(long)} lines were longer than 3 symbols and cut (line {long[0]}, ")
+    assert told.endswith("the longest had 4. What was cut is not read.")
 
 
 def test_classification(tmp_path: Path) -> None:

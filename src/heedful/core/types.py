@@ -170,10 +170,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class Validation:
-    """Scores on held-out data by name (``"loss"`` in nats per target token is always there), and a few samples."""
+    """What was found on held-out data.
+
+    Attributes:
+        scores: by name; ``"loss"`` in nats per target token is always there.
+        samples: a few.
+        told: what a user should know of how it was measured; empty where there is nothing new.
+    """
 
     scores: dict[str, float]
     samples: list[Sample] = field(default_factory=list)
+    told: str = ""
 
 
 class Trainable(ABC):

@@ -1,7 +1,7 @@
 """A task that is trained while it learns which heads to do without: the ordinary loop turns it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -111,7 +111,7 @@ class GatedFitting(Trainable):
         kept = self._kept()
         with self.task.bound(gates=self.gates.heads.gates(self.gates.heads.binary(kept))):
             found = self.fitting.validate()
-        return Validation({**found.scores, NUM_HEADS: self._count(found.scores)}, found.samples)
+        return replace(found, scores={**found.scores, NUM_HEADS: self._count(found.scores)})
 
     def is_better(self, metric: str, new: float, old: float) -> bool:
         return new < old if metric == NUM_HEADS else self.fitting.is_better(metric, new, old)

@@ -9,6 +9,7 @@ from heedful.data.batches import Batches
 from heedful.data.example import Example
 from heedful.tasks.outcome import Evaluation
 from heedful.tasks.task import Task
+from heedful.text.unread import Unread
 
 
 class Fitting(Trainable):
@@ -37,6 +38,7 @@ class Fitting(Trainable):
         self.dev = dev[: task.config.validation.max_lines]
         self.save = save
         self.evaluation: Evaluation | None = None
+        self._is_told = False
 
     def batches(self, position: Position) -> Iterator[PlacedBatch]:
         """Yield micro-batches for ever."""
@@ -51,10 +53,14 @@ class Fitting(Trainable):
         return self.task.loss(batch)
 
     def validate(self) -> Validation:
-        """Predict the dev data and measure."""
+        """Predict the dev data and measure; the first time tell what of them is not read."""
         config = self.task.config.validation
-        evaluation = self.evaluation = self.task.evaluate(self.dev, "dev", search=config.search)
-        return Validation(evaluation.scores(), self.task.samples(evaluation, config.num_samples))
+        unread = Unread()
+        evaluation = self.evaluation = self.task.evaluate(self.dev, "dev", search=config.search, unread=unread)
+        missed = "" if self._is_told else unread.summary("What was cut is not read.")
+        self._is_told = True
+        told = f"Warning: dev: {missed}" if missed else ""
+        return Validation(evaluation.scores(), self.task.samples(evaluation, config.num_samples), told)
 
     def is_better(self, metric: str, new: float, old: float) -> bool:
         """Say whether a score improved.

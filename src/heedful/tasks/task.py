@@ -268,19 +268,27 @@ class Task(ABC):
             examples: with targets or labels; references of one source already taken together where that is wished.
             split: the data's name.
             search: how outputs are searched; absent means as configured.
-            unread: collects the lines that were not read whole.
+            unread: collects the examples of which a side was not read whole, by their lines in their file.
         """
         start_s = time.perf_counter()
         sources = [each.source or "" for each in examples]
-        predictions = tuple(self.predict(sources, search=search, unread=unread))
+        predictions = tuple(self.predict(sources, search=search))
         elapsed_s = time.perf_counter() - start_s
         references = tuple(self.accepted(each) for each in examples)
-        measured = [self.held_out_loss(examples), *self.measure([each.text for each in predictions], references)]
+        measured = [
+            self.held_out_loss(examples, unread),
+            *self.measure([each.text for each in predictions], references),
+        ]
         return Evaluation(split, tuple(measured), len(examples), elapsed_s, predictions, references)
 
-    def held_out_loss(self, examples: Iterable[Example]) -> Measured:
-        """Return the mean loss in nats per target (a symbol, the end of sequence included, or a label)."""
-        rows = [self.encode(each) for each in examples]
+    def held_out_loss(self, examples: Iterable[Example], unread: Unread | None = None) -> Measured:
+        """Return the mean loss in nats per target (a symbol, the end of sequence included, or a label).
+
+        Args:
+            examples: with targets or labels.
+            unread: collects the examples of which a side was not read whole, by their lines in their file.
+        """
+        rows = [self.encode(each, unread=unread) for each in examples]
         total = count = 0.0
         with self.inference():
             for group in group_rows(rows):

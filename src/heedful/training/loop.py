@@ -342,6 +342,8 @@ class Trainer:
             if is_best:
                 self.trainable.save_bundle(self.archive.folder.bundle, scores=validation.scores)
         seconds = time.monotonic() - begun
+        if validation.told:
+            self.archive.reporter.note(validation.told)
         step, epoch, elapsed_s = self.state.step, self.state.position.epoch, self.state.elapsed_s
         self.archive.record(
             ValidationRecord(step, epoch, validation.scores, is_best, elapsed_s, seconds, validation.samples)
