@@ -115,7 +115,7 @@ def footer(*rows: dict[str, Any]) -> str:
     for row in rows:
         dates.setdefault((row["command"], row["commit"]), []).append(row["date"])
     made = [
-        f"Made by `{command}` at commit {commit} on {', '.join(dict.fromkeys(each))}."
+        f"Made by `{command}` at commit {commit} on {' to '.join(dict.fromkeys((min(each), max(each))))}."
         for (command, commit), each in dates.items()
     ]
     machines = dict.fromkeys(_machine(row) for row in rows)

@@ -1,21 +1,17 @@
 """The lens in a browser: seen, pressed and read out; nothing fetched; quick."""
 
-import itertools
-import re
-import struct
 import time
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import torch
+from tests.analysis.lens_samples import CROSS, SOURCE, TARGET, show
 from tests.analysis.test_lens import MODELS, TRANSFORMER, view
 from tests.analysis.test_reading import SIZES, task_of
 from tests.chromium import Page
 
 from heedful.analysis import by_words, read_lines
-from heedful.analysis.lens import Lens, LensHead, LensSide, LensSilence, LensSite, LensView
+from heedful.analysis.lens import Lens, LensSide, LensSite, LensView
 from heedful.analysis.lens_matrix import Matrix
 from heedful.analysis.lens_page import lens_page
 from heedful.pruning.removal import reduce_task
@@ -23,42 +19,7 @@ from heedful.tasks import Task
 
 pytestmark = pytest.mark.browser
 
-SOURCE, TARGET = "cab b ab", "ba c"
 TABS = ("head", "sentence", "numbers", "why", "heads")
-CROSS = "decoder.layers.1.cross_attention"
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return task_of(TRANSFORMER, search={"kind": "beam", "beam_size": 2, "max_length": 6})
-
-
-@pytest.fixture(scope="module")
-def lens(task: Task) -> Lens:
-    answer = LensSilence(heads=(LensHead(path=CROSS, head=1),), text="ba b", words=("ba", "b"), log_prob=-9.0)
-    return Lens(heedful="1", views=(view(task, SOURCE, TARGET).model_copy(update={"silenced": (answer,)}),))
-
-
-@pytest.fixture(scope="module")
-def weights(task: Task) -> torch.Tensor:
-    """Return what the last cross-attention read, in the order of its heads."""
-    (reading,) = read_lines(task, [(SOURCE, TARGET)])
-    return reading.maps[-1].weights
-
-
-def show(page: Page, lens: Lens, folder: Path, **looks: Any) -> float:
-    """Open a lens from disk; return the seconds it took."""
-    page.requests.clear()
-    page.errors.clear()
-    page.look(**{"width": 1200, "height": 900, **looks})
-    (folder / "lens.html").write_text(lens_page(lens), "utf-8")
-    return page.open(f"file://{folder / 'lens.html'}")
-
-
-@pytest.fixture
-def shown(page: Page, lens: Lens, tmp_path: Path) -> Page:
-    show(page, lens, tmp_path)
-    return page
 
 
 def focused(page: Page) -> str:
@@ -131,8 +92,8 @@ def test_norms_of_all_heads_are_those_of_their_sum(shown: Page, lens: Lens) -> N
     assert "sum of all heads" in shown.get("[role=application]", "ariaLabel")
 
 
-def test_words_sum_what_is_read_and_average_who_reads(shown: Page, task: Task, weights: torch.Tensor) -> None:
-    (reading,) = read_lines(task, [(SOURCE, TARGET)])
+def test_words_sum_what_is_read_and_average_who_reads(shown: Page, lens_task: Task, weights: torch.Tensor) -> None:
+    (reading,) = read_lines(lens_task, [(SOURCE, TARGET)])
     assert reading.target_output is not None and reading.source is not None
     expected = by_words(weights, reading.target_output.word_of, reading.source.word_of).mean(0)
     shown.click("[data-focus=tab-head]")
@@ -190,66 +151,6 @@ def lit_rows(page: Page) -> list[str]:
     return list(page.evaluate("[...document.querySelectorAll('.lines path[data-on]')].map((each) => each.dataset.row)"))
 
 
-def saved(page: Page, form: str, folder: Path) -> Path:
-    """Press a button that saves; return the file that came."""
-    before = set(folder.iterdir())
-    page.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
-    page.click(f"[data-focus=save-{form}-mine]")
-    end_s = time.monotonic() + 20
-    while not (fresh := [each for each in set(folder.iterdir()) - before if each.suffix == f".{form}"]):
-        assert time.monotonic() < end_s, "nothing was saved"
-        page.evaluate("new Promise((done) => setTimeout(done, 20))")
-    return fresh[0]
-
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_matrix_is_saved_as_it_is_chosen_and_for_paper(
-    page: Page, lens: Lens, weights: torch.Tensor, tmp_path: Path, scheme: str
-) -> None:
-    show(page, lens, tmp_path, scheme=scheme)
-    for choice in ("tab-head", "unit-pieces", "head-1", "form-matrix"):
-        page.click(f"[data-focus={choice}]")
-    path = saved(page, "svg", tmp_path)
-    picture = ElementTree.parse(path).getroot()
-    view = lens.views[0]
-    texts = [each.text for each in picture.iter(f"{SVG}text")]
-    assert path.name == "mine-cross-layer-1-head-1-weights.svg"
-    assert texts[-1] == "mine, cross layer 1, head 1, weights"
-    pieces = [*view.sides["target_output"].pieces, *view.sides["source"].pieces]
-    assert texts[: len(pieces)] == [each.strip() or "\u2423" for each in pieces]
-    shade = {
-        (int(row), int(column)): [int(part) for part in re.findall(r"\d+", each.get("fill", ""))]
-        for each in picture.iter(f"{SVG}path")
-        for column, row in re.findall(r"M(\d+) (\d+)h1", each.get("d", ""))
-    }
-    flat = weights[1].flatten()
-    order = flat.argsort().tolist()
-    reds = [shade.get(divmod(place, weights.shape[2]), [255])[0] for place in order]
-    assert all(one >= other for one, other in itertools.pairwise(reds)) and reds[0] > reds[-1]
-    assert page.errors == []
-
-
-def test_lines_are_saved_with_the_word_that_was_chosen(shown: Page, tmp_path: Path) -> None:
-    for choice in ("tab-head", "form-lines", "line-mine-row-1"):
-        shown.click(f"[data-focus={choice}]")
-    picture = ElementTree.parse(saved(shown, "svg", tmp_path)).getroot()
-    rows = {each.get("data-row") for each in picture.iter(f"{SVG}path")}
-    bold = [each.text for each in picture.iter(f"{SVG}text") if each.get("font-weight") == "bold"]
-    assert rows == {"1"} and bold == [shown.texts(".lines text")[1]]
-
-
-def test_all_heads_are_saved_in_pixels(shown: Page, tmp_path: Path) -> None:
-    shown.click("[data-focus=tab-heads]")
-    path = saved(shown, "png", tmp_path)
-    content = path.read_bytes()
-    width, height = struct.unpack(">II", content[16:24])
-    assert content.startswith(b"\x89PNG") and width > 1000 and height > 500
-    assert path.name == "mine-heads-weights.png" and shown.text("[role=status]") == f"{path.name} is saved."
-
-
 def test_the_sentence_tells_what_is_read_and_who_reads(shown: Page) -> None:
     shown.click("[data-focus=tab-sentence]")
     shown.click("[data-focus=chip-mine-query-0]")
@@ -303,10 +204,10 @@ def test_why_this_word_leads_to_a_new_answer(shown: Page) -> None:
 
 
 def test_without_cross_heads_no_word_is_led_back_to_others_of_the_answer(
-    page: Page, task: Task, tmp_path: Path
+    page: Page, lens_task: Task, tmp_path: Path
 ) -> None:
-    across = [each.path for each in task.model.attention_sites() if each.kind == "cross"]
-    pruned = reduce_task(task, dict.fromkeys(across, ()))
+    across = [each.path for each in lens_task.model.attention_sites() if each.kind == "cross"]
+    pruned = reduce_task(lens_task, dict.fromkeys(across, ()))
     show(page, Lens(heedful="1", views=(view(pruned, SOURCE, TARGET),)), tmp_path)
     page.click("[data-focus=tab-why]")
     assert "No attention leads to the answer of this model" in page.text(".why .columns")

@@ -63,6 +63,16 @@ def test_truncation_is_reported() -> None:
     assert Unread().summary() == ""
 
 
+def test_a_line_cut_on_both_sides_is_one_and_lines_without_a_number_are_each_one() -> None:
+    codec = train(max_source_length=5, max_target_length=3)
+    for line, count, first in ((7, 1, [7]), (0, 4, []), (None, 4, [])):
+        cuts = Unread()
+        for _ in range(2):
+            codec.encode_source("Häuser", unread=cuts, line=line)
+            codec.encode_target("houses", unread=cuts, line=line)
+        assert cuts.cut.count == count and cuts.cut.first == first
+
+
 def test_unknown_symbols_are_reported() -> None:
     codec = train()
     unread = Unread()

@@ -519,7 +519,7 @@ function sentencePanel(app, view) {
   const marked = (part, index) => {
     const reads = part === "query" || isSelf ? grid.row(index) : null;
     const readBy = part === "key" || isSelf ? grid.column(index) : null;
-    const largest = app.state.measure === "weights" ? 1 : grid.largest;
+    const largest = darkest(app, grid);
     Object.entries(chips).forEach(([side, each]) => each.forEach((chip, place) => {
       const value = side === "key" || isSelf ? reads?.[place] ?? 0 : 0;
       const back = side === "query" || isSelf ? readBy?.[place] ?? 0 : 0;
@@ -783,7 +783,7 @@ function difference(before, after) {
 
 const PAPER = { font: 12, cell: 16, tile: 96, gap: 28, longest: 24, lines: 150, legend: 160, sharpness: 4, mostPixels: 8192 };
 
-/** Buttons that save what a panel shows; `draw(app, view, looks)` gives parts: { width, height, node }. */
+/** Buttons that save what a panel shows; `draw(app, view, looks)` gives { title, parts: [{ width, height, node }] }. */
 function saving(app, view, draw) {
   const button = (form) => h("button", {
     type: "button", class: "small", "data-focus": `save-${form}-${view.name}`, "aria-label": `Save as ${form.toUpperCase()}`, onclick: () => savePicture(app, view, draw, form),
@@ -792,11 +792,12 @@ function saving(app, view, draw) {
 }
 
 async function savePicture(app, view, draw, form) {
-  const drawing = sheet(...draw(app, view, paperLooks(app.root)));
+  const looks = paperLooks(app.root);
+  const { title, parts } = draw(app, view, looks);
+  const drawing = sheet(title, parts, looks);
   const svg = new Blob([new XMLSerializer().serializeToString(drawing)], { type: "image/svg+xml" });
   const content = form === "svg" ? svg : await toPng(svg, Number(drawing.getAttribute("width")), Number(drawing.getAttribute("height")));
-  const words = app.state.tab === "heads" ? `${view.name} heads ${app.state.measure}` : `${app.title(view)} ${app.state.measure}`;
-  const name = `${words.replace(/[^\p{L}\p{N}]+/gu, "-")}.${form}`;
+  const name = `${title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 100)}.${form}`;
   const address = URL.createObjectURL(content);
   h("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
@@ -830,7 +831,7 @@ function paperLooks(root) {
 const PAPER_FONTS = "Helvetica, Arial, 'DejaVu Sans', sans-serif";
 
 /** Put parts side by side on white, with a line of text below. */
-function sheet(parts, title, looks) {
+function sheet(title, parts, looks) {
   const margin = 8;
   const width = Math.ceil(2 * margin + Math.max(looks.lengthOf([title]), parts.reduce((sum, each) => sum + each.width + PAPER.gap, -PAPER.gap)));
   const height = Math.ceil(3 * margin + Math.max(...parts.map((each) => each.height)) + PAPER.font);
@@ -872,7 +873,7 @@ function headPicture(app, view, looks) {
   const found = app.chosen(view);
   const forms = { matrix: [matrixPart], lines: [linesPart], both: [matrixPart, linesPart] }[app.form];
   const title = app.title(view) + (app.state.measure === "rollout" ? "" : `, ${MEASURE_NAMES[app.state.measure]}`);
-  return [forms.map((each) => each(app, view, found, looks)), title, looks];
+  return { title, parts: forms.map((each) => each(app, view, found, looks)) };
 }
 
 /** The words of both sides, and whether one was chosen to be kept. */
@@ -927,7 +928,7 @@ function headsPicture(app, view, looks) {
     const most = Math.max(1, ...grids.map((each) => each.length));
     return { width: label + Math.max(PAPER.legend, most * (tile + 8) - 8), height: y + 24, node: nodes };
   });
-  return [parts, `${view.name}, ${MEASURE_NAMES[app.state.measure]}`, looks];
+  return { title: `${view.name}, heads, ${MEASURE_NAMES[app.state.measure]}`, parts };
 }
 
 // ---- controls and mount ----------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ class HardConcreteGates(HeadGates):
     Lagrangian; Wang, Wohlwend and Lei 2020, section 3.2). Nothing has to be tuned for a number of heads, and as the
     price is that of one head, it means the same however many layers are gated.
 
-    All gates start open (`hard_concrete.OPEN`), so the model begins as it was.
+    All gates start open (around `hard_concrete.OPEN`): without noise each is exactly 1, so the model begins as it was.
 
     Args:
         heads: which heads.

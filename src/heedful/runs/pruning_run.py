@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.core.storage import whole_folder
@@ -98,7 +100,8 @@ def prune(
         method: ``gates``, ``exact``, ``gradient``, ``confidence`` or ``random``.
         inner_fraction: share of the feed-forward layers' inner units that stays.
         data: a recipe or file whose table ``[data]`` is used; absent means the files the bundle was trained on.
-        max_minutes: of choosing heads and fine-tuning in all, however many models are tuned; absent means 20.
+        max_minutes: of choosing heads and fine-tuning in all, however many models are tuned; absent means 20. Ordering
+            heads before, which ``gates`` and ``exact`` start from, and measuring are not counted.
         max_steps: updates in all, instead; at least 2.
         has_scratch: also train the same shape from scratch, as the bundle was trained and for as long.
         roles: what ``heedful heads --json`` wrote of the bundle; absent means that roles are looked for over the dev
@@ -222,11 +225,15 @@ class _Pruner:
         }
         match self.plan.wish.method:
             case "gates":
-                return HardConcreteGates(heads, order_of_closing(ranks["gradient"], len(heads)))
+                return HardConcreteGates(heads, self._order(ranks["gradient"], heads))
             case "exact":
-                return SubsetGates(heads, budget.end, order_of_closing(ranks["gradient"], len(heads)))
+                return SubsetGates(heads, budget.end, self._order(ranks["gradient"], heads))
             case name:
                 return RankedGates(heads, budget.end, ranks[name])
+
+    def _order(self, rank: Rank, heads: Heads) -> Float[Tensor, " heads"]:
+        self.reporter.note(f"Ordering {len(heads)} heads by gradients first; the time for choosing begins after it.")
+        return order_of_closing(rank, len(heads))
 
     def _narrow(self, fitting: Fitting, fraction: float) -> Fitting:
         """Cut the feed-forward layers' width before heads are chosen, so that the model learns with both."""

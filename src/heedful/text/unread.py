@@ -15,11 +15,11 @@ class Lines:
 
     def add(self, line: int | None) -> None:
         """Count a line, by its number from 1 where it has one; once, though it happened to both of its sides."""
-        if line is not None and line == self.last:
+        if line and line == self.last:
             return
         self.last = line
         self.count += 1
-        if line is not None and line not in self.first and len(self.first) < _MAX_LINES_NAMED:
+        if line and line not in self.first and len(self.first) < _MAX_LINES_NAMED:
             self.first.append(line)
 
     def __str__(self) -> str:
