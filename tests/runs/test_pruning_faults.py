@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,19 @@ def test_a_folder_that_cannot_be_made_and_a_beginning_that_was_cut_off(reverser:
     (tmp_path / "file").touch()
     with pytest.raises(BundleError, match=r"file/run: cannot be made: Not a directory\. Choose another `--out`"):
         prune(reverser, tmp_path / "file" / "run", keep=2)
-    (tmp_path / "killed" / "selection").mkdir(parents=True)
+
+
+def test_a_pruning_killed_before_heads_are_chosen_is_known_as_a_beginning(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        shutil.copytree(tmp_path / "run", tmp_path / "killed")  # what a kill at this moment leaves
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pruning_run, "order_of_closing", fail)
+    with pytest.raises(KeyboardInterrupt):
+        prune(reverser, tmp_path / "run", keep=2)
+    assert not (tmp_path / "run").exists()
     with pytest.raises(BundleError, match=r"killed: already there\. .* beginning of a pruning that was cut off"):
         prune(reverser, tmp_path / "killed", keep=2)
 

@@ -138,13 +138,14 @@ def prune(
 
 
 def _claim(out: Path) -> None:
-    """Make the new run's folder, so that whatever is in it from now on is this pruning's own.
+    """Make the new run's folder, so that whatever is in it from now on is this pruning's own, and known as begun.
 
     Raises:
         BundleError: it is there, or cannot be made.
     """
     try:
         out.mkdir(parents=True)
+        (out / SELECTION).mkdir()
     except FileExistsError:
         hint = ""
         if (out / SELECTION).is_dir() and not (out / CONFIG).exists():
