@@ -4,8 +4,9 @@ Seven parts. ``goals``: the Multi30k model of ``quality.py`` (4+4 layers x 4 hea
 its heads by gates and exact, three seeds. ``narrowed``: with narrower feed-forward layers besides. ``curves``: BLEU by
 heads left for all methods, in less time. ``table``: heads left of each kind against BLEU, as in Voita et al. 2019
 (table 2), on a 6+6 x 8-head model, English to Spanish. ``scratch``: shapes that pruning left, trained from random
-weights as the whole models were. ``speed``: that of the pruned models once more, on one core of a machine that does
-nothing else. ``cost``: what gates cost an update, in seconds of the processor.
+weights as the whole models were, for as many updates, whatever time these take. ``speed``: that of the pruned models
+once more, on one core of a machine that does nothing else. ``cost``: what gates cost an update, in seconds of the
+processor.
 
 A row that stands in ``results/pruning.json`` is skipped. With the default minutes all takes about sixteen hours on one
 core; two can work at different rows.
@@ -39,6 +40,11 @@ NARROWED = ((24, 0.5), (12, 0.5))
 TABLE_HEADS = (144, 96, 64, 48, 32, 16)
 SCRATCH_OF = {"goals/gates/24/1": "multi30k-en-de", "goals/gates/12/1": "multi30k-en-de", "table/gates/16/1": "en-es"}
 """Rows whose shapes are trained from scratch too, with the recipe."""
+
+NO_LIMIT = 1000
+"""Minutes, where updates are to end a training: more than any here takes, so that the schedule follows the updates."""
+
+VALIDATE_MINUTES = 15
 
 TABLE_SETTINGS = [
     "model.encoder_layers=6",
@@ -97,9 +103,16 @@ def measure(values: dict[str, Any], key: str, run: Path, words: list[str], argum
         save(values)
 
 
+def whole_model(values: dict[str, Any], recipe: str, name: str, settings: Sequence[str] = ()) -> Path:
+    """Train the model that is to be pruned, unless it is there, and keep what its training took."""
+    run, _ = train(recipe, name, settings)
+    values.setdefault("whole", {})[recipe] = facts(run)
+    return run
+
+
 def goals(values: dict[str, Any], arguments: Any) -> None:
     """Prune the Multi30k model to a half and a quarter of its heads."""
-    run, _ = train("multi30k-en-de", "multi30k-en-de-1")
+    run = whole_model(values, "multi30k-en-de", "multi30k-en-de-1")
     for number in [each for each in ALLOWED if each in arguments.heads]:
         for method in [each for each in LEARNT_METHODS if each in arguments.methods]:
             for seed in arguments.seeds:
@@ -118,7 +131,7 @@ def goals(values: dict[str, Any], arguments: Any) -> None:
 
 def narrowed(values: dict[str, Any], arguments: Any) -> None:
     """Prune heads of the Multi30k model, and narrow its feed-forward layers in the same run."""
-    run, _ = train("multi30k-en-de", "multi30k-en-de-1")
+    run = whole_model(values, "multi30k-en-de", "multi30k-en-de-1")
     for number, fraction in [each for each in NARROWED if each[0] in arguments.heads]:
         words = ["--keep", str(number), "--inner-fraction", f"{fraction:g}", *minutes_of("narrowed", arguments)]
         about = {"part": "narrowed", "method": "gates", "left": number, "seed": 1, "inner": fraction}
@@ -127,7 +140,7 @@ def narrowed(values: dict[str, Any], arguments: Any) -> None:
 
 def curves(values: dict[str, Any], arguments: Any) -> None:
     """Prune the Multi30k model by every method, for a shorter time."""
-    run, _ = train("multi30k-en-de", "multi30k-en-de-1")
+    run = whole_model(values, "multi30k-en-de", "multi30k-en-de-1")
     for number in [each for each in CURVE_HEADS if each in arguments.heads]:
         for method in arguments.methods:
             words = ["--keep", str(number), "--method", method, *minutes_of("curves", arguments)]
@@ -142,7 +155,7 @@ def minutes_of(part: str, arguments: Any) -> list[str]:
 
 def voita_table(values: dict[str, Any], arguments: Any) -> None:
     """Prune a 6+6 x 8-head model from all heads to few."""
-    run, _ = train("en-es", "en-es-6x8", TABLE_SETTINGS)
+    run = whole_model(values, "en-es", "en-es-6x8", TABLE_SETTINGS)
     for number in TABLE_HEADS[1:]:
         words = ["--keep", str(number), *minutes_of("table", arguments)]
         about = {"part": "table", "method": "gates", "left": number, "seed": 1}
@@ -150,7 +163,7 @@ def voita_table(values: dict[str, Any], arguments: Any) -> None:
 
 
 def scratch(values: dict[str, Any], arguments: Any) -> None:
-    """Train shapes that pruning left from random weights, as the whole model was trained."""
+    """Train shapes that pruning left from random weights, for as many updates as the whole model."""
     for key, recipe in SCRATCH_OF.items():
         pruned = values["rows"].get(key)
         if pruned is None or pruned["left"] not in arguments.heads or "scratch" in pruned:
@@ -160,7 +173,10 @@ def scratch(values: dict[str, Any], arguments: Any) -> None:
             counts.setdefault(each["kind"], []).append(each["after"])
         shape = ", ".join(f"{kind} = {numbers}" for kind, numbers in counts.items())
         settings = TABLE_SETTINGS if pruned["part"] == "table" else []
-        settings = [*settings, f"model.num_heads={{{shape}}}", f"model.head_dim={HEAD_DIM}", *arguments.settings]
+        settings = [*settings, f"model.num_heads={{{shape}}}", f"model.head_dim={HEAD_DIM}"]
+        whole = values["whole"][recipe]
+        settings += [f"training.max_steps={whole['updates']}", f"training.max_minutes={NO_LIMIT}"]
+        settings += [f"training.validate_minutes={VALIDATE_MINUTES}", *arguments.settings]
         name = f"{'try-' if arguments.is_try else ''}scratch-{key.replace('/', '-')}"
         run, command = train(recipe, name, settings)
         scores = {name: each["value"] for name, each in evaluate(run, "test")["metrics"].items()}
