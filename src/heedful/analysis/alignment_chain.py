@@ -53,11 +53,11 @@ class Posterior:
     """
 
     links: Float[Tensor, "B T S"]
-    jumps: Float[Tensor, "X"]
-    log_likelihood: Float[Tensor, "B"]
+    jumps: Float[Tensor, " X"]
+    log_likelihood: Float[Tensor, " B"]
 
 
-def infer(written: Written, jumps: Float[Tensor, "X"]) -> Posterior:
+def infer(written: Written, jumps: Float[Tensor, " X"]) -> Posterior:
     """Run forward and backward over a batch of texts (Rabiner 1989), scaled at every word.
 
     Args:

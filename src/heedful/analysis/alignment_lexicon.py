@@ -28,7 +28,7 @@ class Vocabulary:
     """
 
     words: tuple[str, ...]
-    shares: Float[Tensor, "W"]
+    shares: Float[Tensor, " W"]
     _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -62,8 +62,8 @@ class Lexicon:
         num_targets: words of the target's vocabulary.
     """
 
-    codes: Int[Tensor, "X"]
-    counts: Float[Tensor, "X"]
+    codes: Int[Tensor, " X"]
+    counts: Float[Tensor, " X"]
     num_sources: int
     num_targets: int
 
@@ -71,16 +71,16 @@ class Lexicon:
         return len(self.codes)
 
     @cached_property
-    def source_totals(self) -> Float[Tensor, "W"]:
+    def source_totals(self) -> Float[Tensor, " W"]:
         """Expected number of links of each source word; 0 for the unknown one."""
         return self._totals(self.codes // (self.num_targets + 1), self.num_sources + 1)
 
     @cached_property
-    def target_totals(self) -> Float[Tensor, "W"]:
+    def target_totals(self) -> Float[Tensor, " W"]:
         """Expected number of links of each target word; 0 for the unknown one."""
         return self._totals(self.codes % (self.num_targets + 1), self.num_targets + 1)
 
-    def _totals(self, words: Int[Tensor, "X"], number: int) -> Float[Tensor, "W"]:
+    def _totals(self, words: Int[Tensor, " X"], number: int) -> Float[Tensor, " W"]:
         return torch.zeros(number, dtype=torch.float64).index_add_(0, words, self.counts.double()).float()
 
     def find(self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Int[Tensor, "B T S"]:
