@@ -299,6 +299,26 @@ def test_a_head_that_follows_the_tree_is_syntactic(
     assert score(back, "obj: dependent → head").share.value == 0.0
 
 
+@pytest.mark.parametrize(("kind", "window"), [("word", 1), ("character", 2)])
+def test_words_beyond_a_window_are_no_case_and_no_chance(
+    kind: str, window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either window reaches the neighbouring words and no others."""
+    model = {**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1, "attention_window": window}
+    (tmp_path / "t.conllu").write_text(TREES, "utf-8")
+    trees = read_treebank(tmp_path / "t.conllu")
+    lines = [replace(line, tree=tree) for line, tree in zip(lines_of(), trees, strict=True)]
+
+    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
+        return torch.ones(site.num_heads, queries, keys) / keys
+
+    card = cards_of(survey(task_of(model, kind=kind), lines, make, monkeypatch), "encoder")[0]
+    determiner, subject = score(card, "det: dependent → head"), score(card, "nsubj: dependent → head")
+    assert (determiner.cases, determiner.chance) == (2, 1 / 2)  # "the cat" and "a dog" at the start of their lines
+    assert (subject.cases, subject.chance) == (3, pytest.approx(1 / 3))
+    assert card.score("obj: dependent → head") is None  # three words away
+
+
 def test_trees_of_a_source_are_not_asked_of_a_decoder(
     transformer: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -255,9 +255,6 @@ class _Asked:
     """
 
     def __init__(self, interviewer: Interviewer, view: View, words: Sequence[LineWords], places: Places) -> None:
-        found: list[tuple[int, Case]] = [
-            (row, case) for row, line in enumerate(words) for case in interviewer.cases(line, view)
-        ]
         self.questions = interviewer.questions
         self.num_rows = len(words)
         num_words = [line.num_words(view) for line in words]
@@ -267,6 +264,10 @@ class _Asked:
         from_query = _members([each for each, _ in owners], num_queries, places.seen.shape[1])
         self.from_query = from_query / from_query.sum(-1, keepdim=True).clamp(min=1)
         self.from_key = _members([each for _, each in owners], num_keys, places.seen.shape[2])
+        seen = (from_query @ places.seen.float() @ self.from_key.mT > 0).numpy()
+        found: list[tuple[int, Case]] = [
+            (row, case) for row, line in enumerate(words) for case in interviewer.cases(line, view, seen[row])
+        ]
         self.row = torch.tensor([row for row, _ in found], dtype=torch.long)
         self.query = torch.tensor([case.query for _, case in found], dtype=torch.long)
         self.question = torch.tensor([case.question for _, case in found], dtype=torch.long)

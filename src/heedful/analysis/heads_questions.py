@@ -1,7 +1,8 @@
 """What heads are asked, word by word: does the strongest weight fall on the word that a role would have it on?
 
 A case is a word that looks and the words that would be right. Baseline and chance belong to the case, not to the head:
-the baseline looks at the one offset that is right most often (Voita et al. 2019, section 5.2), chance at any word.
+the baseline looks at the one offset that is right most often (Voita et al. 2019, section 5.2), chance at any word that
+can be seen. A right word that cannot, because it comes later or lies beyond the window, makes no case.
 """
 
 from collections import Counter
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Bool
 
 from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.treebank import Tree
@@ -153,26 +155,27 @@ class Interviewer:
         self.books = [CaseBook() for _ in questions]
         self._index = {each.name: index for index, each in enumerate(questions)}
 
-    def cases(self, line: LineWords, view: View) -> list[Case]:
-        """Return the cases that the positions can show, and enter them in the books."""
-        query_owners, key_owners = line.owners(view)
-        queries, keys = set(query_owners) - {None}, set(key_owners) - {None}
+    def cases(self, line: LineWords, view: View, seen: Bool[np.ndarray, "X Y"]) -> list[Case]:
+        """Return the cases that the positions can show, and enter them in the books.
+
+        Args:
+            line: its words.
+            view: which of them look at which.
+            seen: True where a position of a word that looks sees one of a word that is looked at.
+        """
         num_queries, num_keys = line.num_words(view)
-        first_seen = _first_positions(key_owners)
-        last_asked = {owner: place for place, owner in enumerate(query_owners)}
         found = []
         for index, query, right in self._raise(line, view):
-            if query not in queries:
+            if query >= num_queries:
                 continue
-            last = last_asked[query]
-            seen = keys if view in ("encoder", "cross") else {each for each in keys if first_seen[each] <= last}
-            accepted = tuple(sorted(right & seen))
-            if not accepted or len(seen) < 2:
+            keys = set(np.flatnonzero(seen[query]).tolist())
+            accepted = tuple(sorted(right & keys))
+            if not accepted or len(keys) < 2:
                 continue
             origin = query if view != "cross" else (2 * query + 1) * num_keys // (2 * max(num_queries, 1))
             offsets = {each - origin for each in accepted}
             distance = min(map(abs, offsets))
-            self.books[index].add(bucket_of(distance), offsets, len(accepted) / len(seen))
+            self.books[index].add(bucket_of(distance), offsets, len(accepted) / len(keys))
             found.append(Case(index, query, accepted, distance))
         return found
 
@@ -244,10 +247,3 @@ def _aligned(gold: GoldLine) -> Iterator[tuple[str, int, set[int]]]:
 def _is_word(text: str) -> bool:
     """Tell words and numbers from punctuation, which stands at the ends whatever is copied."""
     return any(map(str.isalnum, text))
-
-
-def _first_positions(owners: Sequence[int | None]) -> dict[int | None, int]:
-    first: dict[int | None, int] = {}
-    for place, owner in enumerate(owners):
-        first.setdefault(owner, place)
-    return first
