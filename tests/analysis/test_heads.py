@@ -457,6 +457,28 @@ def test_within_a_window_even_is_even_and_chance_is_of_what_is_seen(monkeypatch:
         assert set(card.offsets) == ({-1, 0, 1} if kind == "encoder" else {-1, 0})
 
 
+def test_local_attention_is_measured_over_what_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target word sees the source's word at its own place and those beside it; the window ends with the source."""
+    local = {"attention": {"kind": "additive"}, "locality": {"kind": "monotonic", "reach": 1}}
+    task = task_of({"kind": "recurrent", "embedding_dim": 6, "hidden_dim": 8, **local})
+    (site,) = task.model.attention_sites()
+    assert site.is_local
+
+    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
+        centres = torch.arange(queries).clamp(max=keys - 1)[:, None]
+        weights = ((torch.arange(keys) - centres).abs() <= 1).float()[None]
+        return weights / weights.sum(-1, keepdim=True)
+
+    (card,) = survey(task, [Line("a cat sees a dog", "sieht hund owl")], make, monkeypatch)
+    assert card.evenness.value == pytest.approx(1.0) and card.is_nearly_uniform
+    assert card.score("copy") is None
+    pairs = [("owl naps", "ein owl"), ("big owl naps sees", "die hund owl"), ("owl naps sees", "die hund owl")]
+    (card,) = survey(task, [Line(*each) for each in pairs], make, monkeypatch)
+    copied = score(card, "copy")
+    assert copied.cases == 2  # the third "owl" is two words from that of the source
+    assert copied.chance == pytest.approx((1 / 2 + 1 / 3) / 2)
+
+
 def test_where_chance_is_half_a_role_takes_more_than_half(transformer: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a source of one word, word and end are seen: a look at random falls on the end half of the time."""
 

@@ -110,8 +110,7 @@ class HeadCard:
         head: from 0.
         confidence: mean largest weight, BOS and EOS left out (Voita et al. 2019, section 4).
         entropy: mean, in nats, of weights brought to a sum of 1.
-        evenness: mean entropy as a share of the largest possible over the keys that can be seen, 0 to 1; over all keys
-            where a recurrent model's attention is local, for its window depends on the line.
+        evenness: mean entropy as a share of the largest possible over the keys that can be seen, 0 to 1.
         offsets: share of tokens whose strongest weight falls so far ahead, of those with a token there.
         scores: best first.
         roles: names of the scores that make one, the most telling first.

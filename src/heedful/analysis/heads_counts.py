@@ -44,7 +44,7 @@ class Places:
     Attributes:
         asks: True at positions that look and are no BOS or EOS.
         seen: True where a key is real, not after its query in a decoder, and within the window of windowed
-            self-attention. A window that depends on the line (local attention of recurrent models) is not counted.
+            self-attention or of local attention.
         is_content: True at keys that are no BOS or EOS.
         rarest: True at the least frequent tokens of rows whose rarest is rare enough, else nowhere.
         is_ordered: queries have places, so that there is an offset from query to key.
@@ -181,6 +181,10 @@ class HeadCounter:
         if self.frequencies is not None and self.is_common is not None and kind in with_rarest:
             rarest = _rarest([each.keys(kind) for each in readings], is_content, self.frequencies, self.is_common)
         seen = _seen(batch, kind, asks.shape[1], self.windows[kind])
+        for each in self.sites:
+            if each.site.kind == kind and each.site.is_local:
+                # Its window is known to the model alone, which gives all beyond it no weight, and all within it some.
+                seen = seen & (readings[0].recording.points[f"{each.site.path}.weights"].cpu() > 0).any(1)
         return Places(asks, seen, is_content, rarest, is_ordered=kind != "pooling")
 
 

@@ -42,6 +42,7 @@ class AttentionSite:
         num_heads: heads it has now; each site has its own number.
         head_dim: width of each head.
         window: how far self-attention looks to each side (a decoder's to none that comes later); None: everywhere.
+        is_local: it looks within a window that depends on the line (Luong et al. 2015, section 3.2).
     """
 
     path: str
@@ -50,6 +51,7 @@ class AttentionSite:
     num_heads: int
     head_dim: int
     window: int | None = None
+    is_local: bool = False
 
 
 class Model(nn.Module, ABC):

@@ -158,7 +158,9 @@ class AttentiveDecoder(RecurrentDecoder):
         self.attention = attention
 
     def sites(self, path: str, memory_dim: int) -> list[AttentionSite]:
-        return [AttentionSite(path=f"{path}.{SITE}", kind="cross", layer=0, num_heads=1, head_dim=memory_dim)]
+        is_local = self.attention.locality is not None
+        site = AttentionSite(f"{path}.{SITE}", "cross", layer=0, num_heads=1, head_dim=memory_dim, is_local=is_local)
+        return [site]
 
     def prepare(self, values_BSD: Float[Tensor, "B S D"]) -> Tensor:
         return self.attention.prepare(values_BSD)
