@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from command_line import RUNS
+from command_line import train
 from record import environment, footer, read_results, table, write_results
 
 
@@ -61,7 +61,7 @@ def among_garbage(model: Any, lines: list[str], seed: int) -> list[str]:
 def main() -> None:
     """Count the lines that differ and write ``results/independence``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, nargs="?", default=RUNS / "multi30k-en-de-1")
+    parser.add_argument("run", type=Path, nargs="?", help="absent: that of quality.py, trained unless it is there")
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     arguments = parser.parse_args()
@@ -69,7 +69,8 @@ def main() -> None:
     import heedful
     from heedful.data.prepare import read_split
 
-    model = heedful.load(arguments.run, settings=[f"runtime.dtype={arguments.dtype}"])
+    run = arguments.run or train("multi30k-en-de", "multi30k-en-de-1")[0]
+    model = heedful.load(run, settings=[f"runtime.dtype={arguments.dtype}"])
     examples = read_split(model.config.task.data, "test", Path.cwd())
     lines = [each.source for _, each in zip(range(arguments.lines), examples, strict=False)]
     alone = one_by_one(model, lines)
@@ -81,7 +82,7 @@ def main() -> None:
     }.items():
         rows.append([name, len(lines), sum(a != b for a, b in zip(alone, texts, strict=True))])
     values = read_results("independence") or {"runs": {}}
-    key = f"{arguments.run.name}, {arguments.dtype}"
+    key = f"{run.name}, {arguments.dtype}"
     runs = values["runs"]
     runs[key] = {"rows": rows, "environment": environment()}
     header = ["company", "lines", "lines that differ from one by one"]

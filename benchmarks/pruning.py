@@ -192,7 +192,7 @@ def speed(values: dict[str, Any], arguments: Any) -> None:
 
     import heedful
     from heedful.data import read_split
-    from heedful.runs.pruning_report import compare_speed
+    from heedful.runs.pruning_comparison import compare_speed
 
     torch.set_num_threads(1)
     for key, row in values["rows"].items():

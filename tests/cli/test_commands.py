@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.main import be_neighbourly, main
-from heedful.runs import pruning_report, pruning_run
+from heedful.runs import pruning_comparison, pruning_run
 
 
 class Terminal:
@@ -200,7 +200,7 @@ def test_prune(run: Terminal, reverser: Path, tmp_path: Path) -> None:
 def test_prune_fails_where_more_is_lost_than_was_allowed(
     run: Terminal, reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in (pruning_run, pruning_report):
+    for room in (pruning_run, pruning_comparison):
         monkeypatch.setattr(room, "points_lost", lambda *facts: 60.5)
     words = ("--max-loss", 60, "--method", "random", "--max-steps", 20, "--set", "validation.max_lines=3")
     assert run("prune", reverser, *words, "--set", "training.metric=cer", "--out", tmp_path / "small") == 1

@@ -74,6 +74,14 @@ def test_gates_that_start_in_an_order_are_open_and_close_in_it() -> None:
     assert gates.kept(2) == {"encoder.layers.0.self_attention": (), "encoder.layers.1.self_attention": (1, 2)}
 
 
+def test_a_look_at_the_heads_that_would_stay_closes_none() -> None:
+    gates = RankedGates(heads_of(3, 3), 2, lambda is_open: torch.tensor([5.0, 1.0, 2.0, 6.0, 3.0, 4.0]))
+    assert gates.kept(2) == {"encoder.layers.0.self_attention": (0,), "encoder.layers.1.self_attention": (0,)}
+    assert gates.num_open() == 6
+    gates.advance(3.0)
+    assert gates.num_open() == 3 and gates.kept(2) == gates.kept(2)
+
+
 def test_every_head_is_drawn_at_first_whatever_the_order() -> None:
     torch.manual_seed(4)
     gates = SubsetGates(heads_of(4, 4), 4, torch.linspace(0, 1, 8))

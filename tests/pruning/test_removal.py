@@ -76,6 +76,13 @@ def test_the_units_that_stay_are_the_most_important_of_all_layers() -> None:
     assert len(odd["a"]) + len(odd["b"]) == 7 and len(odd["b"]) == 2
 
 
+@pytest.mark.parametrize(("units", "fraction"), [(16, 0.25), (8, 0.5), (40, 0.5), (24, 0.4), (512, 0.1)])
+def test_no_layer_falls_below_half_of_the_fraction_and_all_together_keep_it(units: int, fraction: float) -> None:
+    kept = units_to_keep({"a": torch.arange(float(units)), "b": 1e3 + torch.arange(float(units))}, fraction)
+    assert 0 <= fraction * 2 * units - sum(map(len, kept.values())) < 8
+    assert len(kept["a"]) >= fraction * units / 2
+
+
 @pytest.mark.parametrize(
     ("kept", "message"),
     [

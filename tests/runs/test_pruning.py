@@ -11,7 +11,7 @@ from tests.runs.pruning_samples import Listener, prune, texts
 from tests.runs.samples import reversal
 
 from heedful import runs
-from heedful.core.errors import BundleError, ConfigError
+from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.runs import pruning_run
 from heedful.runs.pruning_plan import Wish, make_plan
 from heedful.tasks.bundle import open_bundle
@@ -62,6 +62,10 @@ def test_a_pruned_run_is_resumed_tuned_and_pruned_again(pruned: tuple[Path, runs
     shutil.copytree(pruned[0], tmp_path / "copy")
     steps = runs.resume(tmp_path / "copy", settings=["training.max_steps=51"], reporter=SilentReporter()).num_steps
     assert steps == 51
+    page = (tmp_path / "copy" / "report.html").read_text()
+    for part in ("Heads", "Who survived", "Scores", "Arithmetic and speed", "Choosing heads"):
+        assert f"<h2>{part}</h2>" in page
+    assert "the bundle was trained further" in page and "(the bundle)" not in page
     config = reversal(tmp_path, max_steps=1, schedule={"kind": "constant", "peak": 1e-9}, averaging={"kind": "none"})
     for key in ("text", "model"):
         del config[key]
@@ -99,6 +103,30 @@ def test_a_stop_of_the_training_from_scratch_leaves_the_rest_of_the_report(
     assert list(found.scores)[-1] == "after fine-tuning" and found.test.keys() == {"before", "pruned"}
     assert json.loads((tmp_path / "run" / "pruning.json").read_text())["scores"].keys() == found.scores.keys()
     assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_training_from_scratch_that_fails_leaves_the_rest_of_the_report(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise TrainingError("The disk is full.")
+
+    monkeypatch.setattr(pruning_run, "train_anew", fail)
+    with pytest.raises(TrainingError):
+        prune(reverser, tmp_path / "run", keep=1, method="random", has_scratch=True)
+    assert json.loads((tmp_path / "run" / "pruning.json").read_text())["test"].keys() == {"before", "pruned"}
+    assert "Who survived" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_settings_reach_both_parts_of_training(reverser: Path) -> None:
+    """What gates learn at does not follow the weights; validations by updates take the place of those by minutes."""
+    settings = ("training.schedule.peak=0.002", "training.validate_every=7")
+    plan = make_plan(Wish(keep=1, max_minutes=1.0), open_bundle(reverser), None, settings)
+    assert plan.rate == pytest.approx(0.002)
+    for part in (plan.selection, plan.tuning):
+        assert (part.training.validate_every, part.training.validate_minutes) == (7, None)
+    plan = make_plan(Wish(keep=1, max_steps=9), open_bundle(reverser), None, ("training.validate_minutes=3",))
+    assert plan.selection.training.validate_minutes == plan.tuning.training.validate_minutes == 3
 
 
 def test_a_bundle_that_came_from_another_goes_on_at_its_rate_and_has_no_scratch(

@@ -12,7 +12,7 @@ from tests.runs.pruning_samples import Listener, prune
 from tests.runs.samples import reversal
 
 from heedful import runs
-from heedful.core.errors import BundleError, ConfigError
+from heedful.core.errors import BundleError, ConfigError, TrainingError
 from heedful.runs import pruning_run
 from heedful.training import SilentReporter
 from heedful.training.records import Record, TrainRecord, ValidationRecord
@@ -113,6 +113,69 @@ def test_a_stop_in_fine_tuning_tells_what_is_there(
     else:
         assert heard.notes[-1].startswith(f"{out}: the heads are removed and a bundle is there, fine-tuned so far")
     assert sum(site.num_heads for site in runs.load(out).model.attention_sites()) == 2
+
+
+@pytest.mark.parametrize("error", [TrainingError("The disk is full."), KeyboardInterrupt()])
+def test_fine_tuning_that_fails_loses_nothing_that_was_made(
+    error: BaseException, reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(Listener):
+        """Fails at the second validation, as a full disk or a second Ctrl-C does."""
+
+        def recorded(self, record: Record) -> None:
+            if isinstance(record, ValidationRecord):
+                seen.append(record)
+                if len(seen) == 2:
+                    raise error
+
+    seen: list[Record] = []
+    begin = pruning_run.begin
+    monkeypatch.setattr(pruning_run, "begin", lambda plan, folder, _: begin(plan, folder, Failing()))
+    out, heard = tmp_path / "run", Listener()
+    with pytest.raises(type(error)):
+        prune(reverser, out, keep=2, method="random", max_steps=20, reporter=heard)
+    assert heard.notes[-1].startswith(f"{out}: the heads are removed and a bundle is there, fine-tuned so far")
+    assert not (out / "selection").exists()
+    for model in (out, out / "removed"):
+        assert sum(site.num_heads for site in runs.load(model).model.attention_sites()) == 2
+    assert runs.resume(out, reporter=SilentReporter()).reason == "max_steps"
+
+
+def test_a_stop_before_fine_tuning_leaves_the_model_without_the_heads(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        shutil.copytree(tmp_path / "run", tmp_path / "killed")  # what a kill at this moment leaves
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pruning_run, "begin", stop)
+    out, heard = tmp_path / "run", Listener()
+    with pytest.raises(KeyboardInterrupt):
+        prune(reverser, out, keep=2, method="random", reporter=heard)
+    assert heard.notes[-1].endswith(f'Train on with `init_from = "{out}/removed"`; the report is left out.')
+    assert sum(site.num_heads for site in runs.load(out / "removed").model.attention_sites()) == 2
+    with pytest.raises(BundleError, match=r"A pruning was cut off there; .*killed/removed has fewer heads: train on"):
+        prune(reverser, tmp_path / "killed", keep=2)
+
+
+def test_a_later_try_that_fails_leaves_the_model_of_the_earlier(
+    reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning_run._Pruner, "_is_near", lambda *scores: False)
+    begin, out = pruning_run.begin, tmp_path / "run"
+
+    def begin_once(plan: Any, folder: Any, reporter: Any) -> Any:
+        if (out / "earlier").exists():
+            raise TrainingError("The disk is full.")
+        return begin(plan, folder, reporter)
+
+    monkeypatch.setattr(pruning_run, "begin", begin_once)
+    heard = Listener()
+    with pytest.raises(TrainingError):
+        prune(reverser, out, max_loss=1000.0, method="random", max_steps=60, reporter=heard)
+    assert f"{out}/earlier has a model with fewer heads, which lost more than was allowed." in heard.notes[-1]
+    fewer, more = (runs.load(out / each).model.attention_sites() for each in ("earlier/bundle", "removed"))
+    assert sum(each.num_heads for each in fewer) < sum(each.num_heads for each in more)
 
 
 def test_an_existing_folder_and_other_data_are_refused(reverser: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.runs.samples import TINY_TRANSFORMER, reversal
 from heedful import runs
 from heedful.core.errors import TrainingError
 from heedful.pruning import Candidate
-from heedful.runs import pruning_report, pruning_run
+from heedful.runs import pruning_comparison, pruning_run
 from heedful.runs.pruning_plan import Wish, highest_rate, make_plan, scale_dropout, share_tuning, take_dropout
 from heedful.tasks.bundle import open_bundle
 from heedful.training import SilentReporter
@@ -75,7 +75,7 @@ def test_a_goal_that_is_not_met_is_told_and_takes_no_longer(
         def updated(self, update: UpdateRecord) -> None:
             self.number += 1
 
-    for room in (pruning_run, pruning_report):
+    for room in (pruning_run, pruning_comparison):
         monkeypatch.setattr(room, "points_lost", lambda *facts: 999.5)
     counter, out = Counter(), tmp_path / "run"
     wish = {"max_loss": 999.0, "method": "random", "settings": ["training.metric=cer"], "max_steps": 20}

@@ -87,3 +87,12 @@ def test_changed_data_are_refused(tmp_path: Path) -> None:
 def test_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="no run to resume"):
         runs.resume(tmp_path / "nowhere")
+
+
+def test_a_bundle_is_no_run(reverser: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(reverser / "bundle", bundle)
+    before = sorted(each.name for each in bundle.iterdir())
+    with pytest.raises(BundleError, match=r"bundle: a bundle, .* Resume the run that it is of, or .* `init_from = "):
+        runs.resume(bundle)
+    assert sorted(each.name for each in bundle.iterdir()) == before

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or a bundle folder.", show_default=False)]
+OwnRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -1,9 +1,9 @@
 """``heedful resume``."""
 
-from heedful.cli.options import Run, Settings
+from heedful.cli.options import OwnRun, Settings
 
 
-def resume(run: Run, settings: Settings = None) -> None:
+def resume(run: OwnRun, settings: Settings = None) -> None:
     """Go on with a run that was stopped, exactly where its last checkpoint stands."""
     from heedful import runs
 

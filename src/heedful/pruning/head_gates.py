@@ -22,7 +22,8 @@ Rank = Callable[[Float[Tensor, " heads"]], Float[Tensor, " heads"]]
 
 START_SPREAD = 4.0
 """How far apart what is learnt of the first and of the last head to close starts. Gates are all open nevertheless, and
-the noise of a subset's keys, with a standard deviation of 1.3, lets every head be drawn."""
+those that would close last, three of eight, begin alike at `HardConcreteGates.furthest`. The noise of a subset's keys,
+with a standard deviation of 1.3, lets every head be drawn."""
 
 
 def _spread(heads: Heads, start: Float[Tensor, " heads"] | None) -> Float[Tensor, " heads"]:
@@ -224,18 +225,18 @@ class RankedGates(HeadGates):
     def advance(self, num_open: float) -> Tensor | None:
         wanted, now = round(num_open), self.num_open()
         if now - wanted >= self.step_size or now > wanted == self.end:
-            self._close_all_but(wanted)
+            self.is_open = self._ranked(wanted)
         return None
 
     def num_open(self) -> int:
         return int(self.is_open.sum())
 
     def kept(self, num_heads: int) -> dict[str, tuple[int, ...]]:
-        """Return the heads that stay; those still to be closed are ranked and closed now."""
-        if num_heads < self.num_open():
-            self._close_all_but(num_heads)
-        return self.heads.best(self.is_open, num_heads)
+        """Return the heads that stay; those still to be closed are ranked, and left open until it is time."""
+        is_open = self._ranked(num_heads) if num_heads < self.num_open() else self.is_open
+        return self.heads.best(is_open, num_heads)
 
-    def _close_all_but(self, num_heads: int) -> None:
+    def _ranked(self, num_heads: int) -> Float[Tensor, " heads"]:
+        """Return which heads are open where so many stay."""
         worth = self.rank(self.is_open).to(self.is_open).masked_fill(self.is_open == 0, -torch.inf)
-        self.is_open = self.heads.binary(self.heads.best(worth, num_heads)).to(self.is_open)
+        return self.heads.binary(self.heads.best(worth, num_heads)).to(self.is_open)

@@ -85,7 +85,7 @@ def rank_by_confidence(
     """Return each head's confidence: the mean of its largest weight, beginning and end of a sequence left out.
 
     Voita et al., "Analyzing Multi-Head Self-Attention" (2019), section 4; what `heedful.analysis.heads` counts too.
-    Arguments as for `rank_by_gradient`.
+    Arguments as for `rank_by_gradient`, but a head that is closed has its confidence nevertheless.
     """
     kinds = {site.path: site.kind for site in heads.sites}
     sums = {site.path: torch.zeros(site.num_heads) for site in heads.sites}

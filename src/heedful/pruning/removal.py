@@ -1,6 +1,7 @@
 """Removing heads and inner units for good: what is left is an ordinary, smaller model."""
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -57,8 +58,9 @@ def keep_units(model: Model, kept: Mapping[str, Sequence[int]]) -> None:
 def units_to_keep(importance: Mapping[str, Float[Tensor, " M"]], fraction: float) -> dict[str, list[int]]:
     """Return the inner units to keep, so many of all layers together, the most important.
 
-    Units go in blocks of `UNIT_BLOCK` where a layer has a multiple of that, and no layer falls below half of the
-    fraction: importance to the first order says little of what removing nearly a whole layer does.
+    No layer falls below half of the fraction: importance to the first order says little of what removing nearly a whole
+    layer does. Units go in blocks of `UNIT_BLOCK` where a layer has a multiple of that, and half of the fraction of it
+    is at least one block.
 
     Args:
         importance: of each unit, by the path of its block.
@@ -68,9 +70,9 @@ def units_to_keep(importance: Mapping[str, Float[Tensor, " M"]], fraction: float
     chosen: dict[str, int] = {}
     candidates: list[tuple[float, str, int]] = []
     for path, (values, _) in order.items():
-        size = UNIT_BLOCK if len(values) % UNIT_BLOCK == 0 else 1
-        least = max(1, round(len(values) * fraction / 2 / size)) * size
-        chosen[path] = min(least, len(values))
+        half = len(values) * fraction / 2
+        size = UNIT_BLOCK if len(values) % UNIT_BLOCK == 0 and half >= UNIT_BLOCK else 1
+        chosen[path] = max(1, math.ceil(half / size)) * size
         rest = torch.split(values[chosen[path] :], size)
         candidates += [(float(each.mean()), path, len(each)) for each in rest if len(each)]
     wanted = round(fraction * sum(map(len, importance.values())))

@@ -19,7 +19,8 @@ def gumbel(like: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
 
 
 def relaxed_top(keys: Float[Tensor, " heads"], size: int, temperature: float) -> Float[Tensor, " heads"]:
-    """Return how far each item is among the highest: numbers between 0 and 1 that sum to the size.
+    """Return how far each item is among the highest: numbers from 0 on that sum to the size; some may pass 1 while the
+    temperature is high.
 
     Args:
         keys: of the items, noise included.

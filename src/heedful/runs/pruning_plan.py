@@ -134,7 +134,7 @@ class Plan:
         tuning: of the part after it, with all of its time; its model is still the whole one.
         scratch: of the run that trained the bundle, to be made again with the smaller model; None for a bundle that
             came from another, for it does not say how its first weights were trained.
-        rate: highest learning rate of weights.
+        rate: highest learning rate of weights while heads are chosen.
         metric: the score that counts.
     """
 
@@ -179,7 +179,7 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     values.pop("teacher", None)
     if issubclass(task_class(own.task), WritingTask):
         values["teacher"] = {"path": str(bundle.path.absolute()), "share": TEACHER_SHARE}
-    metric = parse_run(apply_settings(values, settings)).training.metric
+    metric = _with_settings(values, settings).training.metric
     if data is None:
         check_data(own, bundle)
     rate = highest_rate(own.training.schedule) * (RATE_SHARE if is_first else 1.0)
@@ -198,7 +198,7 @@ def make_plan(wish: Wish, bundle: Bundle, data: str | None, settings: tuple[str,
     if wish.max_loss is not None:  # whatever the score is called, the fewest heads that keep it are the best
         first = replace(first, training=first.training.model_copy(update={"metric": NUM_HEADS}))
     scratch = replace(own, init_from=None, runtime=second.runtime) if is_first else None
-    return Plan(wish, first, second, scratch, rate, metric)
+    return Plan(wish, first, second, scratch, highest_rate(first.training.schedule), metric)
 
 
 def _with_training(
@@ -206,6 +206,15 @@ def _with_training(
 ) -> RunConfig:
     kept = ("optimizer", "accumulate", "update_tokens", "clip_norm", "log_every", "timeout_minutes")
     table = {**training.model_dump(mode="json", include=set(kept), exclude_none=True), **changes}
+    return _with_settings({**values, "training": table}, settings)
+
+
+def _with_settings(values: dict[str, Any], settings: tuple[str, ...]) -> RunConfig:
+    """Return a configuration with the user's settings, of which one may take the place of another key."""
+    table = dict(values.get("training", {}))
+    for wanted, other in (("validate_every", "validate_minutes"), ("validate_minutes", "validate_every")):
+        if any(each.startswith(f"training.{wanted}=") for each in settings):
+            table.pop(other, None)
     return parse_run(apply_settings({**values, "training": table}, settings))
 
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.core.errors import BundleError, ConfigError, TrainingError
+from heedful.core.errors import ConfigError, TrainingError
 from heedful.core.storage import whole_folder
 from heedful.core.types import Batch, Position
 from heedful.data.example import Example
@@ -40,27 +40,17 @@ from heedful.runs.config import RunConfig
 from heedful.runs.convergence import doubt_convergence
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import prepare_fitting
+from heedful.runs.pruning_comparison import Stage, add_scratch, describe, points_lost
+from heedful.runs.pruning_folder import EARLIER, REMOVED, SELECTION, claim, clear_up, set_aside
 from heedful.runs.pruning_plan import NUM_CHECKS, Plan, Wish, make_plan, share_tuning, take_dropout
-from heedful.runs.pruning_report import (
-    AFTER_REMOVAL,
-    AFTER_TUNING,
-    SCRATCH,
-    Pruning,
-    Stage,
-    describe,
-    points_lost,
-    write_pruning,
-)
+from heedful.runs.pruning_report import AFTER_REMOVAL, AFTER_TUNING, CHOOSING, SCRATCH, Pruning, write_pruning
 from heedful.runs.pruning_roles import HeadRoles, read_roles, survey_roles
 from heedful.runs.training_run import begin
 from heedful.runs.training_run import train as train_anew
 from heedful.tasks import Evaluation, Fitting, Task, open_bundle
-from heedful.tasks.bundle import CONFIG
-from heedful.training import ConsoleReporter, Reporter, RunFolder, read_history
+from heedful.training import ConsoleReporter, Reporter, RunFolder
 from heedful.training import train as start_training
 
-SELECTION = "selection"
-REMOVED = "removed"
 SCRATCH_RUN = "scratch"
 
 RANKING_BATCHES = 8
@@ -127,32 +117,15 @@ def prune(
             "`--from-scratch` needs to know how the model was trained, but this bundle came from another. Prune the "
             "first one, or leave it out."
         )
-    _claim(out)
+    claim(out)
+    reporter = reporter or ConsoleReporter()
     try:
-        pruner = _Pruner(whole, plan, num_heads, RunFolder(out), reporter or ConsoleReporter())
-        return pruner.run(known, has_scratch=has_scratch)
+        return _Pruner(whole, plan, num_heads, RunFolder(out), reporter).run(known, has_scratch=has_scratch)
     except BaseException:
-        if not (out / "report.html").exists():
-            shutil.rmtree(out, ignore_errors=True)
+        left = clear_up(out)
+        if left:
+            reporter.note(left)
         raise
-
-
-def _claim(out: Path) -> None:
-    """Make the new run's folder, so that whatever is in it from now on is this pruning's own, and known as begun.
-
-    Raises:
-        BundleError: it is there, or cannot be made.
-    """
-    try:
-        out.mkdir(parents=True)
-        (out / SELECTION).mkdir()
-    except FileExistsError:
-        hint = ""
-        if (out / SELECTION).is_dir() and not (out / CONFIG).exists():
-            hint = " It is the beginning of a pruning that was cut off, of no use to anybody: remove it."
-        raise BundleError(f"{out}: already there. Choose another `--out`.{hint}") from None
-    except OSError as error:
-        raise BundleError(f"{out}: cannot be made: {error.strerror}. Choose another `--out`.") from None
 
 
 class _Pruner:
@@ -179,12 +152,16 @@ class _Pruner:
             self.reporter.note(f"Warning: {doubt}")
         roles = roles or survey_roles(self.whole, config.data)
         candidates = self._select(before)
-        history = read_history(self.folder.path / SELECTION / "history.jsonl")
         self._tune(candidates, before, dev)
+        (self.folder.path / SELECTION / "history.jsonl").rename(self.folder.path / CHOOSING)
         shutil.rmtree(self.folder.path / SELECTION)
-        scratch = self._train_from_scratch(self.plan.scratch, dev) if has_scratch and self.plan.scratch else None
-        pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev, roles, scratch)
-        write_pruning(pruning, self.folder, history)
+        pruning = describe(self.whole, load(self.folder.path), self.plan, self.stages, self.kept, dev, roles)
+        write_pruning(pruning, self.folder)
+        scratch = self._train_from_scratch(self.plan.scratch) if has_scratch and self.plan.scratch else None
+        if scratch is None:
+            return pruning
+        pruning = add_scratch(pruning, scratch, self._measure(SCRATCH, scratch, dev), self.plan)
+        write_pruning(pruning, self.folder)
         return pruning
 
     # ---------------------------------------------------------------------------------------------- choosing heads
@@ -248,15 +225,15 @@ class _Pruner:
         """Fine-tune the smallest model; while it has lost too much, one with more heads."""
         place = self.folder.path / REMOVED
         for candidate, config in share_tuning(self.plan.tuning, candidates):
-            self._forget_tuning()
-            shutil.rmtree(place, ignore_errors=True)
+            self.stages = [each for each in self.stages if each.name == "before"]
+            if place.exists():
+                set_aside(self.folder.path)
             candidate.path.rename(place)
             self.kept = candidate.kept
             self.stages.append(Stage("gated", candidate.gated))
             removed = self._measure(AFTER_REMOVAL, load(place).task, dev)
             outcome = begin(_of_bundle(config, place), self.folder, self.reporter)
             if outcome.reason == "signal":
-                self.reporter.note(self._describe_stop())
                 raise KeyboardInterrupt
             tuned = self._measure(AFTER_TUNING, load(self.folder.path).task, dev)
             held = tuned
@@ -266,6 +243,7 @@ class _Pruner:
                 self._hold(AFTER_REMOVAL)
                 self.reporter.note("Fine-tuning made it no better: the bundle holds the model as it was before.")
                 _copy_bundle(place, self.folder.bundle)
+            shutil.rmtree(self.folder.path / EARLIER, ignore_errors=True)
             if self._is_near(before, held):
                 return
             number = sum(map(len, candidate.kept.values()))
@@ -277,23 +255,6 @@ class _Pruner:
     def _hold(self, name: str) -> None:
         """Note which stage's model the bundle holds."""
         self.stages = [replace(each, is_held=each.name == name) for each in self.stages]
-
-    def _describe_stop(self) -> str:
-        """Say what is there after fine-tuning was stopped."""
-        place = self.folder.path
-        if self.folder.bundle.is_dir():
-            return f"{place}: the heads are removed and a bundle is there, fine-tuned so far; the report is left out."
-        return (
-            f"{place}: the heads are removed, but fine-tuning has not come to a bundle. `heedful resume {place}` goes "
-            "on with it; the report is left out."
-        )
-
-    def _forget_tuning(self) -> None:
-        self.stages = [each for each in self.stages if each.name == "before"]
-        for name in ("checkpoints", "tensorboard", "bundle"):
-            shutil.rmtree(self.folder.path / name, ignore_errors=True)
-        for name in ("history.jsonl", "report.html"):
-            (self.folder.path / name).unlink(missing_ok=True)
 
     def _is_better(self, one: Evaluation, other: Evaluation) -> bool:
         metric, task = self.plan.metric, self.whole.task
@@ -311,7 +272,7 @@ class _Pruner:
         self.stages.append(Stage(name, evaluation))
         return evaluation
 
-    def _train_from_scratch(self, run: RunConfig, dev: Sequence[Example]) -> Task | None:
+    def _train_from_scratch(self, run: RunConfig) -> Task | None:
         """Train the shape that is left as the bundle was trained, from random weights; None where that was stopped."""
         values = run.values()
         values["model"] = take_dropout(open_bundle(self.folder.path).config()["model"], values["model"])
@@ -319,9 +280,7 @@ class _Pruner:
         if outcome.reason == "signal":
             self.reporter.note("The training from scratch was stopped, and is left out of the report.")
             return None
-        task = outcome.load().task
-        self._measure(SCRATCH, task, dev)
-        return task
+        return outcome.load().task
 
 
 def _first_batches(fitting: Fitting, number: int) -> list[Batch]:

@@ -16,7 +16,9 @@ from heedful.runs.config import ConfigSource, RunConfig, parse_run, read_run
 from heedful.runs.convergence import note_late_gains
 from heedful.runs.loaded import LoadedModel, load
 from heedful.runs.preparation import DIGESTS, prepare_fitting
+from heedful.runs.pruning_report import pruning_sections
 from heedful.runs.report import report_run
+from heedful.tasks.bundle import MANIFEST
 from heedful.training import ConsoleReporter, Reporter, RunFolder, SilentReporter, is_first_process
 from heedful.training import resume as resume_training
 from heedful.training import train as start_training
@@ -123,13 +125,14 @@ def _make(path: Path) -> bool:
 
 
 def begin(run: RunConfig, folder: RunFolder, reporter: Reporter) -> RunOutcome:
-    """Train in a folder that has no run yet; if nothing comes of it, the folder is removed."""
+    """Train in a folder that has no run yet; if nothing comes of it, and nothing else was there, it is removed."""
     with folder.lock(RUN_LOCK):
+        was_empty = not any(each.name != RUN_LOCK for each in folder.path.iterdir())
         try:
             write_whole(folder.path / CONFIG, run.toml().encode())
             return _run(run, folder, reporter)
         except BaseException:
-            if Checkpoints(folder.checkpoints).last() is None and not folder.bundle.exists():
+            if was_empty and Checkpoints(folder.checkpoints).last() is None and not folder.bundle.exists():
                 shutil.rmtree(folder.path, ignore_errors=True)  # nothing was learnt: leave the name free
             raise
 
@@ -150,6 +153,11 @@ def resume(path: Path | str, *, settings: Iterable[str] = (), reporter: Reporter
     folder = RunFolder(Path(path))
     if not (folder.path / CONFIG).is_file():
         raise BundleError(f"{folder.path}: no run to resume. Begin one with `heedful train`.")
+    if (folder.path / MANIFEST).exists():
+        raise BundleError(
+            f"{folder.path}: a bundle, which does not say where its training stood. Resume the run that it is of, or "
+            f'train on from its weights with `init_from = "{folder.path}"`.'
+        )
     run = parse_run(apply_settings(read_toml(folder.path / CONFIG), settings))
     if not is_first_process():
         return _run(run, folder, SilentReporter())
@@ -172,7 +180,7 @@ def _run(run: RunConfig, folder: RunFolder, reporter: Reporter, *, is_resumed: b
         outcome = action(fitting, run.training, run.runtime, folder, reporter)
     if is_first_process():
         note_late_gains(folder)
-        report_run(folder)
+        report_run(folder, pruning_sections(folder))
     best = outcome.best.scores if outcome.best else {}
     return RunOutcome(folder.path, outcome.reason, outcome.state.step, best)
 
