@@ -36,6 +36,9 @@ CURVE_HEADS = (36, 24, 12, 6)
 HEAD_DIM = 32
 """Of both models."""
 
+TRY = "try-"
+"""How the name of a run begins that is not kept."""
+
 NARROWED = ((24, 0.5), (12, 0.5))
 TABLE_HEADS = (144, 96, 64, 48, 32, 16)
 SCRATCH_OF = {"goals/gates/24/1": "multi30k-en-de", "goals/gates/12/1": "multi30k-en-de", "table/gates/16/1": "en-es"}
@@ -58,7 +61,7 @@ PARTS = ("goals", "narrowed", "curves", "table", "scratch", "speed", "cost")
 def prune(run: Path, name: str, words: Sequence[str]) -> dict[str, Any]:
     """Return what ``heedful prune --json`` says; a pruning that was broken off begins anew."""
     out = RUNS / name
-    if (out / "pruning.json").exists():
+    if (out / "pruning.json").exists() and not name.startswith(TRY):
         return json.loads((out / "pruning.json").read_text(encoding="utf-8"))
     shutil.rmtree(out, ignore_errors=True)
     answer = heedful("prune", str(run), "--out", str(out), "--json", *words, stdout=subprocess.PIPE)
@@ -85,7 +88,7 @@ def row_of(found: dict[str, Any], said: str, **about: Any) -> dict[str, Any]:
 
 def run_name(key: str, *, is_try: bool = False) -> str:
     """Return the name of the run that a row stands on."""
-    return f"{'try-' if is_try else ''}prune-{key.replace('/', '-')}"
+    return f"{TRY if is_try else ''}prune-{key.replace('/', '-')}"
 
 
 def measure(values: dict[str, Any], key: str, run: Path, words: list[str], arguments: Any, **about: Any) -> None:
@@ -95,6 +98,7 @@ def measure(values: dict[str, Any], key: str, run: Path, words: list[str], argum
     name = run_name(key, is_try=arguments.is_try)
     words = [*words, *(word for setting in arguments.settings for word in ("--set", setting))]
     found = prune(run, name, words)
+    about["minutes"] = arguments.minutes or MINUTES[about["part"]]
     row = row_of(found, spell(["prune", str(run), "--out", name, *words]), **about)
     test = row["test"].get("pruned", row["scores"][row["held"]])
     print(f"{key}: {test}", flush=True)
@@ -177,7 +181,7 @@ def scratch(values: dict[str, Any], arguments: Any) -> None:
         whole = values["whole"][recipe]
         settings += [f"training.max_steps={whole['updates']}", f"training.max_minutes={NO_LIMIT}"]
         settings += [f"training.validate_minutes={VALIDATE_MINUTES}", *arguments.settings]
-        name = f"{'try-' if arguments.is_try else ''}scratch-{key.replace('/', '-')}"
+        name = f"{TRY if arguments.is_try else ''}scratch-{key.replace('/', '-')}"
         run, command = train(recipe, name, settings)
         scores = {name: each["value"] for name, each in evaluate(run, "test")["metrics"].items()}
         print(f"{SCRATCH}, {key}: {scores}", flush=True)

@@ -68,7 +68,7 @@ def _goals_page(values: dict[str, Any]) -> list[str]:
     return [
         f"## Multi30k, 48 heads: a half and a quarter (test BLEU before: {before(rows)})\n",
         table(header, lines),
-        f"Mean over the seeds and its standard deviation. Each pruning took {MINUTES['goals']:g} minutes on "
+        f"Mean over the seeds and its standard deviation. Each pruning took {_minutes(rows)} on "
         f"{_cores(rows)}. The shapes from scratch are those that gates left with seed 1, trained for as "
         "many updates as the whole model.\n",
     ]
@@ -84,8 +84,7 @@ def _curves_page(values: dict[str, Any]) -> list[str]:
     return [
         f"## Multi30k, 48 heads: test BLEU by heads left (before: {before(rows)})\n",
         table(["method", *map(str, numbers)], cells),
-        f"One seed; {MINUTES['curves']:g} minutes each on {_cores(rows)}, a third of those above. The picture is "
-        "`pruning.svg`.\n",
+        f"One seed; {_minutes(rows)} each on {_cores(rows)}. The picture is `pruning.svg`.\n",
     ]
 
 
@@ -127,6 +126,10 @@ def _survivors(row: dict[str, Any]) -> str | None:
     return ", ".join(f"{each['after']} of {each['before']} {role}" for role, each in found.items()) or None
 
 
+def _minutes(rows: list[dict[str, Any]]) -> str:
+    return " or ".join(f"{each:g}" for each in sorted({row["minutes"] for row in rows})) + " minutes"
+
+
 def _cores(rows: list[dict[str, Any]]) -> str:
     counts = sorted({row["threads"] for row in rows})
     return "one core" if counts == [1] else " or ".join(map(str, counts)) + " cores"
@@ -145,7 +148,7 @@ def _table_page(values: dict[str, Any]) -> list[str]:
         lines.append([row["left"], *row["kinds"].values(), bleu(row), from_scratch])
     header = ["heads", *(f"of {kind}" for kind in all_heads), "test BLEU", SCRATCH]
     title = "## English to Spanish, 6+6 layers x 8 heads, method gates\n"
-    return [title, table(header, lines), f"Each trained for {MINUTES['table']:g} minutes on {_cores(rows)}.\n"]
+    return [title, table(header, lines), f"Each trained for {_minutes(rows)} on {_cores(rows)}.\n"]
 
 
 def draw(values: dict[str, Any]) -> None:
