@@ -4,6 +4,7 @@ import math
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +77,20 @@ def test_a_folder_that_cannot_be_made_and_a_beginning_that_was_cut_off(reverser:
         prune(reverser, tmp_path / "file" / "run", keep=2)
 
 
+def stopping(folder: Path) -> Callable[..., None]:
+    """Return what stops a pruning into ``run``, and puts what a kill at this moment leaves into ``killed``."""
+
+    def stop(*_: object) -> None:
+        shutil.copytree(folder / "run", folder / "killed")
+        raise KeyboardInterrupt
+
+    return stop
+
+
 def test_a_pruning_killed_before_heads_are_chosen_is_known_as_a_beginning(
     reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        shutil.copytree(tmp_path / "run", tmp_path / "killed")  # what a kill at this moment leaves
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pruning_run, "order_of_closing", fail)
+    monkeypatch.setattr(pruning_run, "order_of_closing", stopping(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         prune(reverser, tmp_path / "run", keep=2)
     assert not (tmp_path / "run").exists()
@@ -144,11 +151,7 @@ def test_fine_tuning_that_fails_loses_nothing_that_was_made(
 def test_a_stop_before_fine_tuning_leaves_the_model_without_the_heads(
     reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
-        shutil.copytree(tmp_path / "run", tmp_path / "killed")  # what a kill at this moment leaves
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pruning_run, "begin", stop)
+    monkeypatch.setattr(pruning_run, "begin", stopping(tmp_path))
     out, heard = tmp_path / "run", Listener()
     with pytest.raises(KeyboardInterrupt):
         prune(reverser, out, keep=2, method="random", reporter=heard)
