@@ -70,7 +70,7 @@ def _goals_page(values: dict[str, Any]) -> list[str]:
         table(header, lines),
         f"Mean over the seeds and its standard deviation. Each pruning took {_minutes(rows)} on "
         f"{_cores(rows)}. The shapes from scratch are those that gates left with seed 1, trained for as "
-        "many updates as the whole model.\n",
+        "many updates as the whole model; pruning trains on after those, with the whole model as a teacher.\n",
     ]
 
 
