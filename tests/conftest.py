@@ -20,3 +20,12 @@ def reverser(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("reverser")
     return runs.train(reversal(folder), folder / "run", reporter=SilentReporter()).path
+
+
+@pytest.fixture
+def quick_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure speed on a few lines, once."""
+    from heedful.runs import speed
+
+    monkeypatch.setattr(speed, "NUM_LINES", {1: 1, 8: 3, 64: 5})
+    monkeypatch.setattr(speed, "NUM_ROUNDS", 1)

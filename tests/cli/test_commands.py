@@ -185,6 +185,7 @@ def test_torch_is_not_loaded_before_threads_are_told_how_to_wait() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.usefixtures("quick_measuring")
 def test_prune(run: Terminal, reverser: Path, tmp_path: Path) -> None:
     words = ("--keep", 2, "--kinds", "encoder, cross", "--max-steps", 5, "--set", "validation.max_lines=3")
     assert run("prune", reverser, *words, "--out", tmp_path / "small", "--json") == 0
@@ -197,6 +198,7 @@ def test_prune(run: Terminal, reverser: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.usefixtures("quick_measuring")
 def test_prune_fails_where_more_is_lost_than_was_allowed(
     run: Terminal, reverser: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

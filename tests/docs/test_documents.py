@@ -95,6 +95,7 @@ class _Captured(io.TextIOWrapper):
 
 
 @pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("quick_measuring")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

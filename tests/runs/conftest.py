@@ -9,13 +9,6 @@ from heedful.runs import speed
 from heedful.training import SilentReporter
 
 
-@pytest.fixture
-def quick_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure speed on a few lines, once."""
-    monkeypatch.setattr(speed, "NUM_LINES", {1: 1, 8: 3, 64: 5})
-    monkeypatch.setattr(speed, "NUM_ROUNDS", 1)
-
-
 @pytest.fixture(scope="session")
 def pruned(reverser: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, runs.Pruning]:
     """Keep three of six heads and half of the inner units, once for all tests; return the new run."""
