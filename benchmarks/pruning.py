@@ -44,10 +44,8 @@ TABLE_HEADS = (144, 96, 64, 48, 32, 16)
 SCRATCH_OF = {"goals/gates/24/1": "multi30k-en-de", "goals/gates/12/1": "multi30k-en-de", "table/gates/16/1": "en-es"}
 """Rows whose shapes are trained from scratch too, with the recipe."""
 
-NO_LIMIT = 1000
-"""Minutes, where updates are to end a training: more than any here takes, so that the schedule follows the updates."""
-
-VALIDATE_MINUTES = 15
+NUM_VALIDATIONS = 9
+"""Of a training from scratch; the whole model's had as many."""
 
 TABLE_SETTINGS = [
     "model.encoder_layers=6",
@@ -179,8 +177,9 @@ def scratch(values: dict[str, Any], arguments: Any) -> None:
         settings = TABLE_SETTINGS if pruned["part"] == "table" else []
         settings = [*settings, f"model.num_heads={{{shape}}}", f"model.head_dim={HEAD_DIM}"]
         whole = values["whole"][recipe]
-        settings += [f"training.max_steps={whole['updates']}", f"training.max_minutes={NO_LIMIT}"]
-        settings += [f"training.validate_minutes={VALIDATE_MINUTES}", *arguments.settings]
+        settings += [f"training.max_steps={whole['updates']}", "training.max_minutes=null"]
+        settings += [f"training.validate_every={whole['updates'] // NUM_VALIDATIONS}", "training.validate_minutes=null"]
+        settings += arguments.settings
         name = f"{TRY if arguments.is_try else ''}scratch-{key.replace('/', '-')}"
         run, command = train(recipe, name, settings)
         scores = {name: each["value"] for name, each in evaluate(run, "test")["metrics"].items()}

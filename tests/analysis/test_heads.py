@@ -1,48 +1,32 @@
 """Hand-made attention gets the role it was made for, and the numbers come out as by hand."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from tests.analysis.heads_samples import (
+    SIZES,
+    SOURCES,
+    TARGETS,
+    TREES,
+    cards_of,
+    conllu,
+    lines_of,
+    moving,
+    score,
+    survey,
+    task_of,
+)
 from torch import Tensor
 
-from heedful.analysis import reading as reading_module
 from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.heads import Line, survey_heads
-from heedful.analysis.heads_card import HeadCard, Score
-from heedful.analysis.record import Recording
 from heedful.analysis.treebank import read_treebank
-from heedful.attention.tap import Gates
-from heedful.core.config import parse_config
 from heedful.core.errors import RequestError
-from heedful.core.types import Batch
 from heedful.models.interfaces import AttentionSite
 from heedful.pruning.removal import reduce_task
-from heedful.tasks import TASKS, Task, task_class
-from heedful.text import Codec, LabelSet
-
-TABLE = {"kind": "tsv", "path": "x", "source": "s", "target": "t"}
-SOURCES = ["the cat sees a big dog", "a dog naps", "the big cat sees the rare owl now"]
-TARGETS = ["die katze sieht einen hund", "ein hund schläft", "die katze sieht die owl owl"]
-SIZES = {"model_dim": 12, "num_heads": 3, "inner_dim": 10}
-Maker = Callable[[AttentionSite, int, int, int], Tensor]
-"""Makes a site's weights (heads, queries, keys), given the number of the line and how many queries and keys it has."""
-
-
-def task_of(model: dict[str, Any], task: str = "translation", kind: str = "word", **more: Any) -> Task:
-    text = {"source": {"kind": kind}}
-    config = parse_config(
-        TASKS[task].config_class, {"task": task, "text": text, "data": {"train": TABLE}, "model": model, **more}
-    )
-    labelled = task == "classification"
-    has_source = task != "language_modelling"
-    pairs = [(s if has_source else None, None if labelled else t) for s, t in zip(SOURCES, TARGETS, strict=True)]
-    codec = Codec.train(config.text, pairs)
-    torch.manual_seed(3)
-    return task_class(config)(config, codec, LabelSet.collect(["b", "c"]) if labelled else None)
+from heedful.tasks import Task
 
 
 @pytest.fixture(scope="module")
@@ -53,64 +37,6 @@ def transformer() -> Task:
 @pytest.fixture(scope="module")
 def by_letters() -> Task:
     return task_of({**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1}, kind="character")
-
-
-def survey(task: Task, lines: list[Line], make: Maker, patch: pytest.MonkeyPatch, **more: Any) -> list[HeadCard]:
-    """Survey with made-up weights in place of the model's."""
-
-    def record(model: Any, batch: Batch, pattern: str, *, gates: Gates | None = None) -> Recording:
-        sites = model.attention_sites()
-        lengths = [0 if each is None else each for each in (batch.source_lengths, batch.target_lengths)]
-        points = {}
-        for site in sites:
-            rows = len(batch)
-            source = [int(lengths[0][row]) if batch.source is not None else 0 for row in range(rows)]
-            target = [int(lengths[1][row]) - 1 if batch.target is not None else 0 for row in range(rows)]
-            sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-            queries, keys = sizes[site.kind]
-            weights = torch.zeros(rows, site.num_heads, max(queries), max(keys))
-            for row in range(rows):
-                weights[row, :, : queries[row], : keys[row]] = make(
-                    site, int(batch.lines[row]), queries[row], keys[row]
-                )
-            points[f"{site.path}.weights"] = weights
-        return Recording(batch, sites, points)
-
-    patch.setattr(reading_module, "record", record)
-    return survey_heads(task, lines, min_cases=1, **more)
-
-
-def moving(*offsets: int, largest: float = 0.9) -> Maker:
-    """Return weights of which each head gives most to one offset, where there is such a key and it can be seen."""
-
-    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
-        weights = torch.zeros(site.num_heads, queries, keys)
-        for head in range(site.num_heads):
-            for query in range(queries):
-                seen = query + 1 if site.kind == "decoder" else keys
-                weights[head, query, :seen] = (1 - largest) / seen
-                place = query + offsets[head % len(offsets)]
-                if 0 <= place < seen:
-                    weights[head, query, place] += largest
-                else:
-                    weights[head, query, :seen] += largest / seen
-        return weights
-
-    return make
-
-
-def lines_of(**more: Any) -> list[Line]:
-    return [Line(source, target, **more) for source, target in zip(SOURCES, TARGETS, strict=True)]
-
-
-def cards_of(cards: list[HeadCard], kind: str) -> list[HeadCard]:
-    return [each for each in cards if each.kind == kind]
-
-
-def score(card: HeadCard, name: str) -> Score:
-    found = card.score(name)
-    assert found is not None, [each.name for each in card.scores]
-    return found
 
 
 def test_a_head_that_always_looks_one_back_is_positional(transformer: Task, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,50 +133,6 @@ def test_a_writer_looks_back_at_the_rarest_token(monkeypatch: pytest.MonkeyPatch
     assert (score(sharp, "rare token").baseline, score(sharp, "rare token").baseline_offset) == (2 / 4, 0)
 
 
-def test_a_rarest_token_beyond_the_window_is_no_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.analysis.heads_counts.COMMON_TOKENS", 4)
-    task = task_of({**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 1})
-    frequencies = torch.full((task.codec.source_size,), 9)
-    frequencies[task.codec.encode_source("owl")[0]] = 3
-
-    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
-        return torch.ones(site.num_heads, queries, keys) / keys
-
-    lines = [Line("the big cat sees the rare owl now", "hund"), Line("owl", "hund")]
-    card = survey(task, lines, make, monkeypatch, frequencies=frequencies)[0]
-    assert score(card, "rare token").cases == 3  # it, and the words beside it; where it stands alone there is no choice
-    assert score(card, "rare token").chance == pytest.approx((1 / 3 + 1 / 3 + 1 / 2) / 3)
-    assert score(card, "rare token").baseline == pytest.approx(1 / 3)
-
-
-def conllu(rows: list[tuple[str, int, str]]) -> str:
-    return "".join(f"{i}\t{w}\t_\t_\t_\t_\t{h}\t{r}\t_\t_\n" for i, (w, h, r) in enumerate(rows, start=1)) + "\n"
-
-
-TREES = conllu(
-    [
-        ("the", 2, "det"),
-        ("cat", 3, "nsubj"),
-        ("sees", 0, "root"),
-        ("a", 6, "det"),
-        ("big", 6, "amod"),
-        ("dog", 3, "obj"),
-    ]
-) + conllu([("a", 2, "det"), ("dog", 3, "nsubj"), ("naps", 0, "root")])
-TREES += conllu(
-    [
-        ("the", 3, "det"),
-        ("big", 3, "amod"),
-        ("cat", 4, "nsubj"),
-        ("sees", 0, "root"),
-        ("the", 7, "det"),
-        ("rare", 7, "amod"),
-        ("owl", 4, "obj"),
-        ("now", 4, "advmod"),
-    ]
-)
-
-
 @pytest.mark.parametrize("task_name", ["transformer", "by_letters"])
 def test_a_head_that_follows_the_tree_is_syntactic(
     task_name: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -297,26 +179,6 @@ def test_a_head_that_follows_the_tree_is_syntactic(
     assert near.share == far.share == 1.0
     assert score(back, "nsubj: head → dependent").share.value == 1.0
     assert score(back, "obj: dependent → head").share.value == 0.0
-
-
-@pytest.mark.parametrize(("kind", "window"), [("word", 1), ("character", 2)])
-def test_words_beyond_a_window_are_no_case_and_no_chance(
-    kind: str, window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Either window reaches the neighbouring words and no others."""
-    model = {**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1, "attention_window": window}
-    (tmp_path / "t.conllu").write_text(TREES, "utf-8")
-    trees = read_treebank(tmp_path / "t.conllu")
-    lines = [replace(line, tree=tree) for line, tree in zip(lines_of(), trees, strict=True)]
-
-    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
-        return torch.ones(site.num_heads, queries, keys) / keys
-
-    card = cards_of(survey(task_of(model, kind=kind), lines, make, monkeypatch), "encoder")[0]
-    determiner, subject = score(card, "det: dependent → head"), score(card, "nsubj: dependent → head")
-    assert (determiner.cases, determiner.chance) == (2, 1 / 2)  # "the cat" and "a dog" at the start of their lines
-    assert (subject.cases, subject.chance) == (3, pytest.approx(1 / 3))
-    assert card.score("obj: dependent → head") is None  # three words away
 
 
 def test_trees_of_a_source_are_not_asked_of_a_decoder(
@@ -435,48 +297,6 @@ def test_other_models(tmp_path: Path) -> None:
                    data={"train": {"kind": "tsv", "path": "x", "source": "s", "label": "t"}})  # fmt: skip
     with pytest.raises(RequestError, match="no attention"):
         survey_heads(deaf, [Line(SOURCES[0], None)])
-
-
-def test_within_a_window_even_is_even_and_chance_is_of_what_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = {**SIZES, "kind": "transformer", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 1}
-    task = task_of(model)
-    assert [each.window for each in task.model.attention_sites()] == [1, 1, None]
-
-    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
-        weights = torch.ones(site.num_heads, queries, keys)
-        if site.window is not None:
-            weights = weights.tril(0 if site.kind == "decoder" else 1).triu(-1)
-        return weights / weights.sum(-1, keepdim=True)
-
-    cards = survey(task, lines_of(), make, monkeypatch)
-    assert all(card.evenness.value == pytest.approx(1.0) and card.is_nearly_uniform for card in cards)
-    # A word of the source that has one before it sees that, itself, and what comes next; one of the target two.
-    for kind, chance in (("encoder", 1 / 3), ("decoder", 1 / 2)):
-        card = cards_of(cards, kind)[0]
-        assert score(card, "one back").chance == pytest.approx(chance)
-        assert set(card.offsets) == ({-1, 0, 1} if kind == "encoder" else {-1, 0})
-
-
-def test_local_attention_is_measured_over_what_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A target word sees the source's word at its own place and those beside it; the window ends with the source."""
-    local = {"attention": {"kind": "additive"}, "locality": {"kind": "monotonic", "reach": 1}}
-    task = task_of({"kind": "recurrent", "embedding_dim": 6, "hidden_dim": 8, **local})
-    (site,) = task.model.attention_sites()
-    assert site.is_local
-
-    def make(site: AttentionSite, line: int, queries: int, keys: int) -> Tensor:
-        centres = torch.arange(queries).clamp(max=keys - 1)[:, None]
-        weights = ((torch.arange(keys) - centres).abs() <= 1).float()[None]
-        return weights / weights.sum(-1, keepdim=True)
-
-    (card,) = survey(task, [Line("a cat sees a dog", "sieht hund owl")], make, monkeypatch)
-    assert card.evenness.value == pytest.approx(1.0) and card.is_nearly_uniform
-    assert card.score("copy") is None
-    pairs = [("owl naps", "ein owl"), ("big owl naps sees", "die hund owl"), ("owl naps sees", "die hund owl")]
-    (card,) = survey(task, [Line(*each) for each in pairs], make, monkeypatch)
-    copied = score(card, "copy")
-    assert copied.cases == 2  # the third "owl" is two words from that of the source
-    assert copied.chance == pytest.approx((1 / 2 + 1 / 3) / 2)
 
 
 def test_where_chance_is_half_a_role_takes_more_than_half(transformer: Task, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.analysis.test_heads import SIZES, SOURCES, TARGETS, task_of
+from tests.analysis.heads_samples import SIZES, SOURCES, TARGETS, task_of
 from tests.analysis.test_reading import spelled_otherwise
 from torch import Tensor, nn
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.analysis.test_heads import SIZES, TARGETS, task_of
+from tests.analysis.heads_samples import SIZES, TARGETS, task_of
 
 from heedful.analysis.alignment_error import GoldLine
 from heedful.analysis.bootstrap import Estimate
